@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
+from math import prod
 from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.changed import EXCHANGES, gpus
+from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import mean_step_ns
 from heuristics.comparison.difference.subject import (
     Subject,
@@ -33,10 +35,11 @@ from heuristics.comparison.same_work import (
 from heuristics.comparison.witnesses import Weighed, copied, output, shares_families, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
+from heuristics.words import say
 from traces.limits import QUARTER
 from traces.missing import known, of_known
 from traces.recording.recorder import recorded_by
-from traces.spelling import counted, percent
+from traces.spelling import counted, percent, sized
 from traces.texts import Texts
 
 TELLING_TABLES: Final = {
@@ -189,6 +192,12 @@ def names(side: Subject) -> str:
     return f"{len({kernel.name for kernel in side.rank.kernel_table.rows})} names"
 
 
+def _copied(side: Subject) -> str:
+    """Bytes that a step copies to the GPU."""
+    size_bytes = known_of(side, "rank.work.to_gpu.size_bytes")
+    return of_known(sized, size_bytes and size_bytes / len(side.rank.lengths_ns)) or "unknown"
+
+
 @_shows
 def slowed(side: Subject) -> str | None:
     """By how much the profiler slowed it."""
@@ -252,6 +261,23 @@ def most_unlike(sides: Sides) -> str | None:
     keys = sorted(base.keys() | new.keys())
     key = max(keys, key=lambda key: abs(new.get(key, 0) - base.get(key, 0)), default=None)
     return of_known(lambda key: f"{key} {base.get(key, 0):.0f} -> {new.get(key, 0):.0f}", key)
+
+
+@fact
+def does_more(sides: Sides) -> str:
+    """Which side launches a kernel in more blocks, and copies more; empty where it does not."""
+    base, new = sides.base.rank, sides.new.rank
+    for kernel in compare_kernels(base, new):
+        blocks = [prod(grid or ()) for grid in (kernel.base_grid, kernel.new_grid)]
+        if kernel.change == "grid" and (blocks[1] - blocks[0]) * kernel.delta_ns > 0:
+            return say(
+                "comparison.more-work",
+                side="new" if kernel.delta_ns > 0 else "base",
+                kernel=kernel.name[:60],
+                blocks=" -> ".join(f"{count:,}" for count in blocks),
+                copied=" -> ".join(map(_copied, (sides.base, sides.new))),
+            )
+    return ""
 
 
 @fact

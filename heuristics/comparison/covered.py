@@ -4,9 +4,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from math import prod
+from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
+from heuristics.comparison.same_work import NEAR, per_step, shared_work_frac
 from traces.limits import NEARLY_ALL, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work
@@ -19,32 +21,49 @@ _ONE_BLOCK: Final = (1, 1, 1)
 Threads = tuple[int, int, int]
 Shape = tuple[Threads, Threads | None]
 """Grid and block of a launch."""
+Grids = Mapping[Shape, Fraction]
+"""Launches a step by shape."""
+Pair = tuple[Grids, Grids]
 
 
 def covered_frac(base: Rank, new: Rank) -> float | None:
     """Of kernels of one name that both launch as often, with grids that come in each step: the
     part of the launches, or of what they cover, that is as much on both sides, whichever is less;
-    None where they are too few.
+    None where they are too few, unless each of them is larger.
     """
     base_grids, new_grids = _steady_grids(base), _steady_grids(new)
+    pairs = dict[str, Pair]()
     launches = whole = same = alike = Fraction(0)
     for name in base_grids.keys() & new_grids.keys():
         mine, theirs = base_grids[name], new_grids[name]
         number = sum(mine.values())
         if same_count(float(number), float(sum(theirs.values()))):
+            pairs[name] = mine, theirs
             launches += number
             whole += _elements(mine)[1] + _elements(theirs)[1]
             common, covered = _in_common(mine, theirs)
             alike += common
             same += covered
     if launches < BODY.value:
-        return None
+        turned = {name: pair[::-1] for name, pair in pairs.items()}
+        is_other = _is_larger(base, new, pairs) or _is_larger(new, base, turned)
+        return 0.0 if is_other else None
     return float(min(same / whole, alike / launches))
 
 
-def _in_common(
-    mine: Mapping[Shape, Fraction], theirs: Mapping[Shape, Fraction]
-) -> tuple[Fraction, Fraction]:
+def _is_larger(less: Rank, more: Rank, pairs: Mapping[str, Pair]) -> bool:
+    """Whether each of these kernels covers more and takes longer, of the same program."""
+    near = Fraction(NEAR.value)
+    works, more_works = (per_step(rank, attrgetter("name")) for rank in (less, more))
+    for name, (grids, more_grids) in pairs.items():
+        covers_more = _elements(more_grids)[0] > near * _elements(grids)[1]
+        if not covers_more or more_works[name].work_ns <= near * works[name].work_ns:
+            return False
+    shared_frac = shared_work_frac(less, more)
+    return bool(pairs) and shared_frac is not None and shared_frac >= NEARLY_ALL.value
+
+
+def _in_common(mine: Grids, theirs: Grids) -> tuple[Fraction, Fraction]:
     """Launches of a side that have their like on the other, and what both sides cover by these."""
     if _blocks(mine).isdisjoint(_blocks(theirs)) and _may_cover_as_much(mine, theirs):
         return sum(mine.values(), Fraction(0)), _elements(mine)[1] + _elements(theirs)[1]
@@ -58,7 +77,7 @@ def _in_common(
     return launches, covered
 
 
-def _by_grid(launches: Mapping[Shape, Fraction]) -> dict[Threads, tuple[Fraction, Fraction]]:
+def _by_grid(launches: Grids) -> dict[Threads, tuple[Fraction, Fraction]]:
     """Launches by grid, and what they cover, in blocks of any size: what strides over its data
     covers as much.
     """
@@ -68,12 +87,12 @@ def _by_grid(launches: Mapping[Shape, Fraction]) -> dict[Threads, tuple[Fraction
     return {grid: (sum(of.values(), Fraction(0)), _elements(of)[1]) for grid, of in by_grid.items()}
 
 
-def _blocks(launches: Mapping[Shape, Fraction]) -> set[Threads | None]:
+def _blocks(launches: Grids) -> set[Threads | None]:
     """Sizes of blocks; None among them where some are unknown."""
     return {block for _, block in launches}
 
 
-def _may_cover_as_much(mine: Mapping[Shape, Fraction], theirs: Mapping[Shape, Fraction]) -> bool:
+def _may_cover_as_much(mine: Grids, theirs: Grids) -> bool:
     """Whether launches in blocks of another size may have as many elements: the last block of each
     row of a grid is anything between one thread and full.
     """
@@ -81,7 +100,7 @@ def _may_cover_as_much(mine: Mapping[Shape, Fraction], theirs: Mapping[Shape, Fr
     return least <= their_most and their_least <= most
 
 
-def _elements(launches: Mapping[Shape, Fraction]) -> tuple[Fraction, Fraction]:
+def _elements(launches: Grids) -> tuple[Fraction, Fraction]:
     """How many elements launches cover at least and at most, a thread each."""
     least = most = Fraction(0)
     for (grid, block), number in launches.items():

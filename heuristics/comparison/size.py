@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from msgspec import structs
 
 from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs_of
-from heuristics.comparison.difference.left_out import counted_too, leaves_out_many
+from heuristics.comparison.difference.left_out import counted_too, counts_hiccups
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
@@ -210,9 +210,9 @@ def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> 
 
 
 def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
-    """That hiccups are so many on a side that the difference has to hold with them."""
+    """That the difference has to hold with the hiccups of both sides."""
     of_steps = size.source == "trace" and size.ends_ns is not None
-    if of_steps and (leaves_out_many(base) or leaves_out_many(new)):
+    if of_steps and counts_hiccups(base, new):
         yield say("comparison.hiccups-counted", base=_hiccups(base), new=_hiccups(new))
 
 

@@ -8,10 +8,11 @@ from typing import Final
 
 from heuristics.comparison.difference.rows import sides_ns
 from heuristics.comparison.size import Judged
+from heuristics.result.compared import ComparisonVerdict
 from heuristics.result.compared_runs import Whole, WholePart, WholeRow
 from heuristics.words import lacking, say
 from traces.frozen import frozen
-from traces.limits import LITTLE, MOST
+from traces.limits import LITTLE, MOST, WALL
 from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
 from traces.spelling import duration, signed
@@ -42,7 +43,8 @@ def whole_range(base: Rank, new: Rank) -> OrMissing[Whole]:
 
 
 def judge_whole(judged: Judged, whole: OrMissing[Whole], *, ended: bool) -> Judged:
-    """The verdict judges steps: where all that was recorded contradicts it, that is said with it.
+    """The verdict judges steps: where all that was recorded contradicts it, or differs by a tenth
+    beside them, that is said with it.
 
     Only of as many steps on both sides, as else more of them would be more time, which is said of
     whole programs, `ended`.
@@ -58,29 +60,36 @@ def _contradicting(judged: Judged, whole: Whole, ended: bool) -> str:
     steps, hiccups = rows["steps"], rows["hiccups"]
     if steps.base_count != steps.new_count:
         return _repeating(whole, steps) if ended else ""
-    least_ns = MOST.value * min(whole.base_ns, whole.new_ns)
-    differs = judged.verdict == "undecided" and abs(whole.delta_ns) >= least_ns
-    is_against = steps.delta_ns * whole.delta_ns < 0
-    if differs or (judged.verdict in ("regression", "improvement") and is_against):
-        against = [row for row in whole.rows if row.delta_ns * whole.delta_ns > 0]
-        against.sort(key=lambda row: -abs(row.delta_ns))
-        how = "slower" if whole.delta_ns > 0 else "faster"
-        if differs:
-            how = "undecided"
-        return say(
-            f"comparison.recording-{how}",
-            base=duration(whole.base_ns),
-            new=duration(whole.new_ns),
-            delta=signed(duration(whole.delta_ns)),
-            parts=", ".join(map(_spoken, against[:_SAID])),
-        )
     limit_ns = LITTLE.value * min(steps.base_ns, steps.new_ns)
     if judged.verdict == "no_change" and abs(hiccups.delta_ns) > limit_ns:
         delta = signed(duration(hiccups.delta_ns))
         return say(
             "comparison.hiccups-differ", delta=delta, base=hiccups.base_count, new=hiccups.new_count
         )
-    return ""
+    if not (how := _how(judged.verdict, whole, steps.delta_ns)):
+        return ""
+    moved = [row for row in whole.rows if row.delta_ns * whole.delta_ns > 0]
+    moved.sort(key=lambda row: -abs(row.delta_ns))
+    return say(
+        f"comparison.recording-{how}",
+        base=duration(whole.base_ns),
+        new=duration(whole.new_ns),
+        delta=signed(duration(whole.delta_ns)),
+        parts=", ".join(map(_spoken, moved[:_SAID])),
+    )
+
+
+def _how(verdict: ComparisonVerdict, whole: Whole, steps_ns: int) -> str:
+    """How all that was recorded goes beyond a verdict on steps: the other way, or by a tenth which
+    lies beside them for the most part. Empty: it does not.
+    """
+    if verdict in ("regression", "improvement") and steps_ns * whole.delta_ns < 0:
+        return "slower" if whole.delta_ns > 0 else "faster"
+    delta_ns, least_ns = whole.delta_ns, WALL.value * min(whole.base_ns, whole.new_ns)
+    is_beside = abs(delta_ns) >= least_ns and steps_ns * delta_ns <= MOST.value * delta_ns**2
+    if verdict == "not_comparable" or not is_beside:
+        return ""
+    return "undecided" if verdict == "undecided" else "beside"
 
 
 def _repeating(whole: Whole, steps: WholeRow) -> str:

@@ -317,7 +317,7 @@ class Exchanges(Section):
     kernels.
 
     `rows`, the largest difference first, `same` (the same kernels, as many, in the same places) and
-    `left_out` (the `left_out_rows` smallest) add up to the work of both steps exactly.
+    `left_out` (the `left_out_rows` smallest) add up to the sequences of both exactly.
     """
 
     rows: tuple[Exchange, ...]

@@ -1,15 +1,17 @@
 """One step in the order of its launches: what another recording is aligned with, place by place."""
 
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, ints, listed, order_of, zeros
+from traces.arrays import BoolArray, IntArray, ints, listed, order_of, row_by_row, zeros
 from traces.columns import NULL
 from traces.groups import first_of, group_of, sums_of
 from traces.intervals import ns_in, spans
 from traces.limits import Limit
-from traces.measure.folding import Folded, fold
+from traces.measure.folding import fold
 from traces.measure.kernel_table import shortened
 from traces.measure.ledger import KEY_BASE
 from traces.measure.step_timeline import KEY_NAMES, stretch_of, typical_step
@@ -31,9 +33,9 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
     """The activities with time in the step nearest to the median, or in the window where there are
     none.
 
-    `work_ns` adds up to the time that its activities have in it. In the order of their launches:
-    streams differ in when they run, not in what was launched first. Where a launch was not
-    recorded, as they ran.
+    `work_ns` is that of the mean step, as the ledger's: of one typical step some kernels of mixed
+    length are far from it. In the order of their launches: streams differ in when they run, not in
+    what was launched first. Where a launch was not recorded, as they ran.
     """
     step = typical_step(steps)
     work_ns = ns_in(rank.activities, spans(stretch_of(steps, step)))
@@ -50,22 +52,34 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
             f"the order of {len(mine):,} activities of a step repeats itself too little to be kept",
             "record with fewer microbatches a step",
         )
-    index = no_steps(rank.columns.info.kind) if step is None else step.index
-    return _sequence(index, kinds, folded, work_ns[mine])
-
-
-def _sequence(
-    step: int | Missing, kinds: tuple[Kind, ...], folded: Folded, work_ns: IntArray
-) -> Sequence:
     loops = ints(folded.loops).reshape(len(folded.loops), 3).T
     return Sequence(
-        step=step,
+        step=no_steps(rank.columns.info.kind) if step is None else step.index,
         kinds=kinds,
         of=listed(folded.of),
         run_length=listed(folded.length),
-        work_ns=listed(sums_of(work_ns, folded.run, len(folded.of))),
+        work_ns=tuple(_mean_works_ns(rank.activities, steps, work_ns, mine, folded.run)),
         loops=Loops(*map(listed, loops)),
     )
+
+
+def _mean_works_ns(
+    rows: Activities, steps: Steps, work_ns: IntArray, mine: IntArray, run: IntArray
+) -> Iterator[int]:
+    """The work of each run of `mine`, as long as those of its name and key are in the mean step.
+
+    `work_ns`: of all rows in the typical step.
+    """
+    alike = group_of(rows.name, ints(rows.key) + KEY_BASE[rows.bucket])
+    first = mine[first_of(run)]
+    whole_ns, typical_ns = (
+        sums_of(times_ns, alike, len(rows))[alike[first]]
+        for times_ns in (ns_in(rows, steps.windows), work_ns)
+    )
+    count = len(steps.used) or 1
+    works_ns = sums_of(work_ns[mine], run, len(first))
+    for mine_ns, all_ns, usual_ns in row_by_row(works_ns, whole_ns, typical_ns):
+        yield round(Fraction(mine_ns * all_ns, usual_ns * count))
 
 
 def _order(rows: Activities, mine: IntArray) -> IntArray:

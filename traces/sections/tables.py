@@ -154,7 +154,7 @@ class Sequence(Section):
     `kinds`.
 
     `run_length`: how many alike ones follow each other, each time; `work_ns`: of all times
-    together.
+    together, as long as such activities are in the mean step.
     """
 
     step: OrMissing[Count]

@@ -3,8 +3,8 @@
 What is a hiccup is judged by each recording alone. Batches that are late in a sixth of the steps
 are hiccups to one recording and, a few more of them, how the run goes to the next: the same run
 twice then differs by all of them. So both sides leave out what is as long as the shortest hiccup of
-either, the same part of their steps at most, and where that is many the interval holds that of the
-used steps and that of all steps.
+either, the same part of their steps at most, and where that is many, or where it holds what the
+kernels of the others take less, the interval holds that of the used steps and that of all steps.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,9 @@ from math import inf
 from operator import attrgetter
 from statistics import median
 
-from traces.limits import FEWEST, WALL
+from heuristics.comparison.difference.matched import mean_step_ns
+from traces.limits import FEWEST, MOST, WALL
+from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.steps import Step, Steps
 from traces.statistics.interval import Interval, interval_of
@@ -57,10 +59,8 @@ def _left_out_part(steps: Steps) -> Fraction:
 
 
 def counted_too(interval: Interval, base: Rank, new: Rank) -> Interval:
-    """The interval; as wide as that of all steps beside it where a side leaves out many as
-    hiccups.
-    """
-    if not (leaves_out_many(base) or leaves_out_many(new)):
+    """The interval; as wide as that of all steps beside it where hiccups may be how a run goes."""
+    if not counts_hiccups(base, new):
         return interval
     whole = interval_of(_all_ns(base), _all_ns(new), interval.level)
     assert whole is not None  # of more steps than the interval is of
@@ -70,6 +70,33 @@ def counted_too(interval: Interval, base: Rank, new: Rank) -> Interval:
         high_ns=max(interval.high_ns, whole.high_ns),
         method=f"{interval.method}; with and without the hiccups of each side",
     )
+
+
+def counts_hiccups(base: Rank, new: Rank) -> bool:
+    """Whether hiccups may be how a run goes: they are many, or with them the same kernels take no
+    longer.
+    """
+    return leaves_out_many(base) or leaves_out_many(new) or _is_made_up(base, new)
+
+
+def _is_made_up(base: Rank, new: Rank) -> bool:
+    """Whether steps differ by their kernels for the most part, and as many kernels of the whole
+    recordings, hiccups included, by less than half of that.
+    """
+    whole, new_whole = known(base.totals), known(new.totals)
+    if whole is None or new_whole is None or not (base.steps.slow or new.steps.slow):
+        return False
+    if whole.kernel_count != new_whole.kernel_count:
+        return False
+    half, delta_ns = Fraction(MOST.value), mean_step_ns(new) - mean_step_ns(base)
+    longer_ns = _compute_ns(new) - _compute_ns(base)
+    steps = min(len(base.lengths_ns), len(new.lengths_ns))
+    whole_ns = Fraction(new_whole.kernel_work_ns - whole.kernel_work_ns, steps)
+    return longer_ns * delta_ns > half * delta_ns**2 and whole_ns * longer_ns < half * longer_ns**2
+
+
+def _compute_ns(rank: Rank) -> Fraction:
+    return Fraction(rank.budget_ns.compute or 0, len(rank.lengths_ns))
 
 
 def leaves_out_many(rank: Rank) -> bool:

@@ -181,6 +181,7 @@ def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
         confidence=sorted((rule.at_least, sure, rule.at_most), key=_LEVELS.index)[1],
         because=(*_row_sentences(view, rows), *seen),
         seen=tuple(seen),
+        next="".join(_filled(view, rule.next)),
     )
     return FoundSuspect(
         suspect,
@@ -212,10 +213,13 @@ def _signs(rule: SuspectRule, view: View) -> Iterator[str]:
     """
     for sign in rule.signs:
         when, text = (None, sign) if isinstance(sign, str) else sign
-        if when is not None and not when.holds(view):
-            continue
-        figures = [_several(VIEWED.named(name).of(view)) for name in _FIGURE.findall(text)]
-        yield from starmap(_FIGURE.sub("{}", text).format, product(*figures))
+        if when is None or when.holds(view):
+            yield from _filled(view, text)
+
+
+def _filled(view: View, text: str) -> Iterator[str]:
+    figures = [_several(VIEWED.named(name).of(view)) for name in _FIGURE.findall(text)]
+    return starmap(_FIGURE.sub("{}", text).format, product(*figures))
 
 
 def _several(figure: object) -> tuple[object, ...]:

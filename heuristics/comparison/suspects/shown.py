@@ -25,6 +25,7 @@ from heuristics.comparison.suspects.ways import (
     same,
     same_kernels,
     seen_alike,
+    to_compare,
     way_of,
 )
 from heuristics.facts.dictionary import enter, fact
@@ -279,6 +280,7 @@ for _row in CLASSES:
     _class = _row.partition(".")[2]
     _enter(f"way.{_class}", way_of, _row)
     _enter(f"number.{_class}", _calls, [_row])
+    _enter(f"compare.{_class}", to_compare, _row)
     _enter(f"places.{_class}", places_of, _row)
     for _way in CHANGES:
         _enter(f"{'number_of' if _way == 'number' else _way}.{_class}", kernels_of, _row, _way)

@@ -143,6 +143,13 @@ def way_of(row_name: str, view: View) -> Way | None:
     return None
 
 
+def to_compare(row_name: str, view: View) -> str:
+    """What decides why the same kernels of a class take longer: so little may be clocks alone."""
+    row = view.rows[row_name]
+    few_ns = HALF_A_WALL.value * min(row.base_ns, row.new_ns)
+    return say(f"comparison.compare-{'clocks' if abs(row.delta_ns) <= few_ns else 'code'}")
+
+
 def _has_other_blocks(kernel: KernelDelta) -> bool:
     blocks = (kernel.base_block, kernel.new_block)
     return None not in blocks and blocks[0] != blocks[1]

@@ -77,7 +77,7 @@ def _name(worked: Worked) -> str:
 
 
 def exchange_table(compared: Compared) -> Table:
-    """Every exchange that is listed: work, not wall time, of one typical step of each side."""
+    """Every exchange that is listed: work, not wall time, of a mean step of each side."""
     return shaped("exchanged", map(_cells, _rows(compared)))
 
 

@@ -281,9 +281,18 @@ def test_where_both_go_one_way_or_other_steps_were_recorded_nothing_is_said() ->
     assert said(recorded(3, 3, after_s=4), recorded(2, 2, 2, 2), "regression") == "the interval"
     assert said(recorded(3, 3), recorded(2, 2, after_s=1), "improvement") == "the interval"
     assert said(recorded(3, 3), recorded(1, 1, 1, after_s=9), "improvement") == "the interval"
-    assert said(recorded(3, 3), recorded(2, 2, after_s=4), "undecided") == "the interval"
+    assert said(recorded(10, 10), recorded(5, 5, after_s=11), "undecided") == "the interval"
     assert "6.00 s -> 9.00 s (+3.00 s)" in said(recorded(3, 3), recorded(2, 2, after_s=5), "undecided")
     assert "9.00 s -> 6.00 s (-3.00 s)" in said(recorded(2, 2, after_s=5), recorded(3, 3), "undecided")
+
+
+def test_a_gap_of_a_tenth_beside_the_steps_is_said_where_it_makes_most_of_the_difference() -> None:
+    """20 s in steps; with 2 s before them a tenth more."""
+    late = "takes 20.0 s -> 22.0 s (+2.00 s), much of it beside the steps: +2.00 s before the first step"
+    assert said(recorded(10, 10), recorded(10, 10, before_s=2), "no_change").endswith(late)
+    assert said(recorded(2, 2), recorded(3, 3, before_s=1), "regression") == "the interval"
+    assert "(+4.00 s)" in said(recorded(2, 2), recorded(3, 3, before_s=2), "regression")
+    assert said(recorded(2, 2), recorded(3, 3, before_s=9), "not_comparable") == "the interval"
 
 
 def test_whole_programs_that_repeat_more_often_take_more() -> None:

@@ -203,6 +203,15 @@ def test_the_table_of_what_differs_is_told_of_both_sides_what_it_asks() -> None:
         assert {name: sides.tells(name) for name in told} == told
 
 
+def test_one_kernel_in_more_blocks_that_takes_longer_is_other_work() -> None:
+    """100 blocks are more than 1.25 times 64, and 20 ns than 10; as long, it may be the same work."""
+    base, alike, larger = (kernel("norm", ns, grid=(blocks, 1, 1), key="compute.norm", count=2)
+        for ns, blocks in ((10, 64), (10, 100), (20, 100)))  # fmt: skip
+    assert heard("grids", rank(kernels=(base,)), rank(kernels=(larger,))) is False
+    for other in (alike, structs.replace(larger, grid=(70, 1, 1))):
+        assert heard("grids", rank(kernels=(base,)), rank(kernels=(other,))) is None
+
+
 def test_grids_that_follow_the_data_tell_nothing() -> None:
     wanders = rank(
         kernels=tuple(kernel("norm", 1, grid=(place, 1, 1), key="compute.norm") for place in range(2, 40))

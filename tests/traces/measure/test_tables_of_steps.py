@@ -96,6 +96,14 @@ def test_layers_are_a_loop_whose_runs_hold_the_work_of_all_passes(export: Export
     assert found.step == 0
 
 
+def test_kernels_of_the_typical_step_take_as_long_as_in_the_mean_of_all(export: Export) -> None:
+    """A GEMM of 10, 20 and 60 ns in steps of 100, of which the first is the typical one."""
+    recording = Recording()
+    for at, length in ((0, 10), (100, 20), (200, 60)):
+        recording.kernel(GEMM, at, at + length)
+    assert _sequence(rank_of(export(recording)), every(100, 3)).work_ns == (30,)
+
+
 def test_a_step_of_more_than_four_thousand_runs_is_missing(export: Export) -> None:
     for count, told in ((4_000, True), (4_001, False)):
         recording = Recording()

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from heuristics.comparison.difference.left_out import counted_too, leaves_out_many, left_out_alike
+from heuristics.comparison.difference.left_out import (
+    counted_too,
+    counts_hiccups,
+    leaves_out_many,
+    left_out_alike,
+)
 from heuristics.comparison.size import _left_out
 from traces.statistics.interval import Interval, interval_of
 
@@ -17,7 +22,12 @@ def rank(lengths_ns: Sequence[int], slow: Sequence[int] = ()) -> Any:
         for place, ns in enumerate(lengths_ns)]  # fmt: skip
     used = [one for one in steps if one.index not in slow]
     dropped = [SimpleNamespace(index=-1, length_ns=999), *(one for one in steps if one.index in slow)]
-    return SimpleNamespace(steps=SimpleNamespace(used=used, dropped=dropped, slow=tuple(slow)))
+    used_ns = tuple(one.length_ns for one in used)  # all of them in kernels, one a step
+    return SimpleNamespace(
+        steps=SimpleNamespace(used=used, dropped=dropped, slow=tuple(slow)), lengths_ns=used_ns,
+        budget_ns=SimpleNamespace(compute=sum(used_ns)),
+        totals=SimpleNamespace(kernel_count=len(steps), kernel_work_ns=sum(lengths_ns)),
+    )  # fmt: skip
 
 
 def found(base: Any, new: Any) -> Interval:
@@ -51,6 +61,13 @@ def test_few_hiccups_are_left_out_as_they_were() -> None:
     alone = found(one, rank(QUICK))
     assert counted_too(alone, one, rank(QUICK)) == alone
     assert counted_too(found(ALL_USED, LEFT_OUT), LEFT_OUT, ALL_USED) != found(ALL_USED, LEFT_OUT)
+
+
+def test_a_hiccup_counts_where_with_it_the_same_kernels_take_as_long_in_sum() -> None:
+    """20 steps of 100 and one of 300 are as much as 21 of 110; one of 150 is less by most of it."""
+    for hiccup, counts in ((300, True), (150, False)):
+        base, new = rank([*[100] * 20, hiccup], slow=(20,)), rank([110] * 21)
+        assert (counts_hiccups(base, new), counts_hiccups(new, base)) == (counts, counts)
 
 
 def test_the_hiccups_of_both_sides_are_said_where_one_leaves_out_many_and_steps_give_the_interval() -> None:
