@@ -23,10 +23,12 @@ from traces.arrays import (
     none_of,
     order_of,
     row_by_row,
+    zeros,
 )
 from traces.columns import NULL, PROCESS_BITS
 from traces.frozen import frozen
-from traces.groups import before_of, begins
+from traces.groups import before_of, begins, first_of, group_of, mask_of
+from traces.intervals import Spans, union
 from traces.launchers import helper_threads
 from traces.limits import Limit
 from traces.patterns import compiled_rows, first_found
@@ -53,7 +55,7 @@ _KINDS: Final = compiled_rows(
     (CallKind.LAUNCH, r"ModuleLaunch"),
     (
         CallKind.INIT,
-        r"Module|Library|Capture|GraphInstantiate|GraphCreate|cuInit|FuncGetAttributes|FuncSetAttr",
+        r"Module|Library|cuLink|Capture|GraphInstantiate|GraphCreate|cuInit|FuncGetAttributes|FuncSetAttr",
     ),
     (CallKind.ALLOCATE, r"(?:cudaFree|cuMemFree|hipFree).*Async"),
     (CallKind.FREE, r"cudaFree|cuMemFree|hipFree"),
@@ -93,9 +95,68 @@ _WAITS: Final = (CallKind.SYNC, CallKind.COPY)
 
 
 def kinds_of_calls(rank: RankTimeline) -> IntArray:
-    """The `CallKind` of every call of a rank's columns; one that initialises once is `INIT`."""
+    """The `CallKind` of every call of a rank's columns; one that initialises once is `INIT`, and so
+    is each while the program sets up that waits for no work.
+    """
+    kinds, calls = _kinds_of_calls(rank), rank.columns.calls
+    kinds[setting_up(rank).hold(calls.start_ns) & ~np.isin(kinds, _WAITS)] = CallKind.INIT
+    return kinds
+
+
+def _kinds_of_calls(rank: RankTimeline) -> IntArray:
+    """Those of each call by itself."""
     kinds = call_kinds(rank.columns.call_names)[rank.columns.calls.name]
-    return np.where(_one_time(rank, kinds), kinds.dtype.type(CallKind.INIT), kinds)
+    kinds[_one_time(rank, kinds)] = CallKind.INIT
+    return kinds
+
+
+PAUSE: Final = Limit(
+    2_000_000,
+    "ns outside CUDA calls",
+    "measurement.md: no Python between two operators of one step takes as long",
+)
+
+
+def setting_up(rank: RankTimeline) -> Spans:
+    """When a program sets up: from its start while first uses take most of the time in which the
+    GPU waits for a kernel, and whenever it waits for one that does not wait again.
+
+    It waits for a first use where it does nothing for `PAUSE` before a kernel of a new name or
+    shape and the host loads meanwhile; or before one of a new name and the host takes memory, or
+    none that comes later waits a tenth as long. Those without a call that shows why are no first
+    uses if one comes in the second half: a host that works between phases pauses too. Before a
+    kernel of a known name the GPU waits for what recurs.
+    """
+    rows, calls, kinds = rank.activities, rank.columns.calls, _kinds_of_calls(rank)
+    ended_ns = np.append(rows.start_ns[:1], np.maximum.accumulate(rows.end_ns)[:-1])
+    idle_ns = np.maximum(rows.start_ns - ended_ns, 0)
+    mine = np.flatnonzero(rows.is_launched & (rows.name >= 0))
+    waits_ns = np.diff(np.cumsum(idle_ns)[mine], prepend=0)
+    shape, is_kernel = np.full(len(rows), NULL), rows.is_kernel
+    shape[is_kernel] = rank.columns.kernels.shape[rows.row[is_kernel]]
+    name = group_of(rows.name[mine])
+    is_name, is_kind = (
+        mask_of(first_of(group), len(mine)) for group in (name, group_of(name, shape[mine]))
+    )
+    since_ns, until_ns = np.append(NULL, rows.launch_ns[mine][:-1]), rows.launch_end_ns[mine]
+    loads, takes = (
+        np.searchsorted(start_ns, until_ns) > np.searchsorted(start_ns, since_ns, "right")
+        for start_ns in (
+            np.sort(calls.start_ns[kinds == kind]) for kind in (CallKind.INIT, CallKind.ALLOCATE)
+        )
+    )
+    later_ns = zeros(len(mine))
+    np.maximum.at(later_ns, name, np.where(is_name, 0, waits_ns))
+    long = waits_ns >= PAUSE.value
+    single = long & is_name & (waits_ns > APART.value * later_ns[name])
+    single &= np.bincount(name)[name] > 1
+    single &= loads | ~(single & ~loads)[len(mine) // 2 :].any()
+    is_first = single | (long & ((loads & is_kind) | (takes & is_name)))
+    surplus_ns = np.cumsum(np.where(is_first, waits_ns, np.where(is_name, 0, -waits_ns)))
+    surplus_ns[np.cumsum(surplus_ns < -PAUSE.value) > 0] = 0  # what recurs had begun before
+    most = surplus_ns.max(initial=0)
+    end_ns = until_ns[np.argmax(surplus_ns)] if most else NULL
+    return union(np.append(NULL, since_ns[single]), np.append(end_ns, until_ns[single]))
 
 
 def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:

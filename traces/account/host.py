@@ -14,7 +14,15 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import APART as AGAIN
-from traces.account.calls import NONE, CallKind, call_kinds, kinds_of_calls, settled_ns
+from traces.account.calls import (
+    NONE,
+    PAUSE,
+    CallKind,
+    call_kinds,
+    kinds_of_calls,
+    setting_up,
+    settled_ns,
+)
 from traces.account.named import named_spans, spans_of
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import (
@@ -36,7 +44,7 @@ from traces.intervals import instants_of
 from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
 from traces.patterns import compiled
-from traces.timeline import Activities, RankTimeline, Source
+from traces.timeline import RankTimeline, Source
 from traces.training import judge_training, roles_of
 
 LARGE: Final = Limit(
@@ -91,11 +99,6 @@ COLD: Final = Limit(
     "ns from the return of a synchronising call",
     "measurement.md: its cold start; what the thread does beyond that is no matter of the call",
 )
-PAUSE: Final = Limit(
-    2_000_000,
-    "ns outside CUDA calls",
-    "measurement.md: no Python between two operators of one step takes as long",
-)
 
 
 def data_pauses(rank: RankTimeline) -> HostSpans:
@@ -138,49 +141,22 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
     return np.stack((until_ns[ends], start_ns[ends], np.full(len(ends), thread)))
 
 
-def single_pauses(rank: RankTimeline, kind: IntArray) -> HostSpans:
+def single_pauses(rank: RankTimeline) -> HostSpans:
     """Pauses outside CUDA calls of first calls: what these compile or load does not recur.
 
-    Before half of the launches those of which none comes later a tenth as long; and what lies
-    before the first launch of a kernel that recurs, over ten times as long as before any later one,
-    if a call that loads (by `kind` of all) shows why, or none comes in the second half: a host that
-    works between phases pauses too. Each is of the thread that calls next.
+    All while the program sets up; and before half of the launches those of which none comes later a
+    tenth as long. Each is of the thread that calls next.
     """
     calls, rows = rank.columns.calls, rank.activities
     mine = np.flatnonzero(np.isin(calls.thread_gid, rows.launching_threads))
-    loads_ns = np.sort(calls.start_ns[mine][kind[mine] == CallKind.INIT])
     mine = mine[order_of(calls.start_ns[mine])]
     since_ns = np.maximum.accumulate(calls.end_ns[mine])[:-1]
     until_ns, thread = calls.start_ns[mine[1:]], calls.thread_gid[mine[1:]]
     length_ns = until_ns - since_ns
     later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
     single = (length_ns >= PAUSE.value) & (length_ns > AGAIN.value * later_ns)
-    columns = np.stack((since_ns, until_ns, thread))[:, single]
-    return spans_of(np.concatenate((columns, _before_first(rows, loads_ns)), axis=1))
-
-
-def _before_first(rows: Activities, loads_ns: IntArray) -> IntArray:
-    """Starts, ends and threads, shape (3, k), of times before first launches of kernels: each
-    ten times as long as those before later launches of the kernel. A call that loads began
-    in it (`loads_ns`, in order); or no such time without one comes in the second half of launches.
-    """
-    named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
-    named = named[order_of(rows.launch_ns[named])]
-    until_ns = rows.launch_ns[named]
-    since_ns = np.append(until_ns[:1], np.maximum.accumulate(rows.launch_end_ns[named])[:-1])
-    by_name = order_of(rows.name[named])
-    first = begins(rows.name[named[by_name]])
-    length_ns = (until_ns - since_ns)[by_name]
-    place, later_ns = np.flatnonzero(first), np.where(first, 0, length_ns)
-    longest_ns = np.maximum.reduceat(later_ns, place)
-    several = np.diff(place, append=len(by_name)) > 1
-    single = length_ns[place] > np.maximum(PAUSE.value, AGAIN.value * longest_ns)
-    chosen = by_name[place[several & single]]
-    length_ns, until = (until_ns - since_ns)[chosen], until_ns[chosen]
-    loads = np.searchsorted(loads_ns, until, "right") > np.searchsorted(loads_ns, since_ns[chosen])
-    later_ns = length_ns[~loads & (until > settled_ns(rows))].max(initial=0)
-    chosen = chosen[loads | (length_ns > AGAIN.value * later_ns)]
-    return np.stack((since_ns[chosen], until_ns[chosen], rows.launch_thread[named[chosen]]))
+    single |= (length_ns > 0) & setting_up(rank).hold(until_ns)
+    return spans_of(np.stack((since_ns, until_ns, thread))[:, single])
 
 
 def input_copies(rank: RankTimeline) -> IntArray:
@@ -308,7 +284,7 @@ class Host:
         self._threads, self._handover = rank.activities.launching_threads, Handover(rank)
         self._cold = cold_starts(rank, self.kind)
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
-        self._single, self._captures = single_pauses(rank, self.kind), captures(rank.columns)
+        self._single, self._captures = single_pauses(rank), captures(rank.columns)
         self._named = named_spans(rank.columns, self._single)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 

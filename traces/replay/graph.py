@@ -71,7 +71,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         _CAPTURED: captures(columns),
     }
     kind = kinds_of_calls(rank)
-    single = single_pauses(rank, kind)
+    single = single_pauses(rank)
     for cause, spans in reversed(named_spans(columns, single).items()):
         layers[cause] = spans
         if cause == "data":

@@ -4,7 +4,7 @@ from typing import Literal
 
 from traces.missing import OrMissing
 from traces.sections.section import Count, Ns, Section
-from traces.texts import Said
+from traces.texts import Recorded, Said
 
 
 class Step(Section):
@@ -32,11 +32,15 @@ recorded."""
 
 
 class Outside(Section):
-    """Time of the recording in none of its steps and hiccups."""
+    """Time of the recording in none of its steps and hiccups; and the range in which the host is
+    for most of it that is before the first, empty where there is none.
+    """
 
     before_ns: Ns
     between_ns: Ns
     after_ns: Ns
+    preparing: Recorded = ""
+    preparing_ns: Ns = 0
 
     @property
     def total_ns(self) -> int:

@@ -5,11 +5,15 @@ host, else one window.
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
+
 from traces.beginning import ends_here, starting_ns
 from traces.columns import NULL, PROCESS_BITS
 from traces.errors import EmptySelection
-from traces.groups import passing
+from traces.groups import passing, places_of_each
+from traces.intervals import union
 from traces.limits import MOST
+from traces.names.frames import public_span
 from traces.names.ranges import family
 from traces.nearest import nearest_names
 from traces.patterns import Pattern
@@ -53,10 +57,11 @@ def choose_steps(rank: RankTimeline, selection: Selection) -> Steps:
         steps = leave_out_these(steps, selection.left_out_steps)
     if selection.steps is not None:
         steps = _sliced(steps, selection.steps)
-    starts_ns = starting_ns(rank)
+    starts_ns, extent_ns = starting_ns(rank), _recorded(rank)
     return replace(
         steps,
-        extent_ns=_recorded(rank),
+        extent_ns=extent_ns,
+        preparing=_preparing(rank, extent_ns[0], int(steps.windows.start_ns[0])),
         starting_ns=starts_ns,
         whole=starts_ns is not None and ends_here(rank),
         training=training,
@@ -198,6 +203,22 @@ def _recorded(rank: RankTimeline) -> tuple[int, int]:
         mine = (table.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
         first_ns = min(first_ns, int(table.start_ns[mine].min(initial=first_ns)))
     return first_ns, last_ns
+
+
+def _preparing(rank: RankTimeline, first_ns: int, until_ns: int) -> tuple[str, int]:
+    """The range that may be named in which the process is for most of a time, and for how long; of
+    several the shortest, which lies in the others. Empty where there is none.
+    """
+    ranges, texts = rank.columns.ranges, rank.columns.range_texts
+    mine = (ranges.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
+    ranges = ranges.take(mine & (ranges.start_ns < until_ns) & (ranges.text >= 0))
+    found = ("", 0)
+    for text, same in places_of_each(ranges.text):
+        held = union(ranges.start_ns[same], np.minimum(ranges.end_ns[same], until_ns))
+        if held.total_ns > MOST.value * (until_ns - first_ns) and not 0 < found[1] < held.total_ns:
+            frame = public_span(texts[text])
+            found = (frame.name, held.total_ns) if frame and frame.name else found
+    return found
 
 
 def _extent(rank: RankTimeline) -> tuple[int, int]:

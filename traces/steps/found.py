@@ -77,7 +77,8 @@ class Steps:
     `windows` is the union of the used steps, or the one window where there are none. `what` says in
     words what was taken for a step, and `unit` what it is. `slow` are the indices of hiccups:
     left out of `used`, a finding of their own. `extent_ns`: from the first that was recorded of
-    the rank to the end of its GPU work; `starting_ns`: how long calls take up to the first
+    the rank to the end of its GPU work; `preparing`: the range in which the host is for most of the
+    time before the first, and how long; `starting_ns`: how long calls take up to the first
     kernel, None where the program may have begun before the recording; `whole`: it ends there
     too. `disagreement` names the
     ways of finding steps that give other lengths, None where none does. `training` says whether
@@ -92,6 +93,7 @@ class Steps:
     unit: Unit = "window"
     slow: tuple[int, ...] = ()
     extent_ns: tuple[int, int] = (0, 0)
+    preparing: tuple[str, int] = ("", 0)
     starting_ns: int | None = None
     whole: bool = False
     disagreement: str | None = None
@@ -146,12 +148,13 @@ class Steps:
         slow, (first_ns, last_ns) = frozenset(self.slow), self.extent_ns
         inside = [step for step in self.recorded if step.dropped is None or step.index in slow]
         if not inside and self.source == "none":
-            return Outside(max(0, int(self.windows.start_ns[0]) - first_ns), 0, 0)
+            return Outside(max(0, int(self.windows.start_ns[0]) - first_ns), 0, 0, *self.preparing)
         if not inside:
             return None
         begin_ns, end_ns = inside[0].start_ns, inside[-1].end_ns
         between_ns = end_ns - begin_ns - sum(lengths_ns(inside))
-        return Outside(max(0, begin_ns - first_ns), between_ns, max(0, last_ns - end_ns))
+        after_ns = max(0, last_ns - end_ns)
+        return Outside(max(0, begin_ns - first_ns), between_ns, after_ns, *self.preparing)
 
     @property
     def borders_ns(self) -> tuple[IntArray, IntArray]:

@@ -38,7 +38,7 @@ from reports.content.blocks import Headline, Tone, Words, filled, words
 from reports.content.names import beyond, is_set, name_of, optional, sentence, when
 from reports.measures import measures, words_of
 from reports.rows import each, those
-from traces.account.host import PAUSE
+from traces.account.calls import PAUSE
 from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL, QUARTER, WALL
 from traces.missing import known
 from traces.names.in_use import Loader

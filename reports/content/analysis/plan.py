@@ -13,7 +13,7 @@ from heuristics.result.result import Result, late_rank
 from reports.content.analysis.alike import evidence, led, others
 from reports.content.analysis.find_out import STEPS, find_out, with_finds
 from reports.content.analysis.late import leading
-from reports.content.analysis.unproven import open_walls, own_compute, unused
+from reports.content.analysis.unproven import open_walls, unused
 from reports.content.blocks import (
     Block,
     Code,
@@ -80,7 +80,8 @@ def plan(result: Result, most: int | None = STEPS) -> Plan:
     steps = [*errors, *with_finds(result, fix_steps)]
     if not steps:
         findings = tuple(find_out(result))
-        return Plan("DO THIS" if findings else "WHAT TO DO", findings, words(_why_none(result)))
+        why_none = words(_why_none(result, findings))
+        return Plan("DO THIS" if findings else "WHAT TO DO", findings, why_none)
     shown = steps
     if most is not None:
         # of first steps that are upgrades, which set nothing, what stands on them is shown as well
@@ -292,9 +293,9 @@ def whole_plan(result: Result) -> Part:
     return titled("plan", blocks)
 
 
-def _why_none(result: Result) -> str:
+def _why_none(result: Result, findings: Sequence[Step]) -> str:
     if not result.verdict.wall:
-        is_open = open_walls(result) or unused(result) or own_compute(result)
+        is_open = findings or open_walls(result) or unused(result)
         return when(not is_open, "Nothing in this recording calls for a change.")
     if result.refused:
         refused = counted(len(result.refused), "known change was", "known changes were")

@@ -11,7 +11,7 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from reports.content.analysis.times import all_windows_ns, telling_rank
 from reports.content.blocks import Code, Words, words
-from reports.content.names import beyond, kernel_name, name_of, when
+from reports.content.names import around, beyond, kernel_name, name_of, when
 from reports.measures import words_of
 from reports.rows import each, known_of, those
 from traces.cures import cure
@@ -174,15 +174,17 @@ def _threads(kernel: Kernel) -> int | None:
     return prod(grid) * prod(block) if grid and block else None
 
 
-def before_work(result: Result) -> str:
+def before_work(result: Result) -> Words:
     """That a program without steps takes longer up to its first work on the GPU, or to what repeats
-    of it, than from there.
+    of it, than from there; and where it is meanwhile.
     """
     for rank in result.ranks[:1]:
         outside, unit = rank.steps.outside_ns, rank.steps.unit
         if outside and unit in _NO_STEPS and outside.before_ns > rank.budget_ns.window:
-            return f"Up to its {_NO_STEPS[unit]} the program takes {duration(outside.before_ns)}."
-    return ""
+            takes = f"Up to its {_NO_STEPS[unit]} the program takes {duration(outside.before_ns)}"
+            meanwhile = f", {duration(outside.preparing_ns)} of it in "
+            return words(takes, around(meanwhile, words(Code(outside.preparing))), ".")
+    return words()
 
 
 _NO_STEPS: Final[dict[Unit, str]] = {"window": "first work on the GPU", "block": "first block"}

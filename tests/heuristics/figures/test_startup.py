@@ -99,3 +99,25 @@ def test_a_first_launch_that_loads_its_kernel_is_start_up(export: Export) -> Non
         times = at + took_ns, at + took_ns + 100 * US
         recording.kernel("softmax_warp_forward", *times, launch_ns=at, launch_end_ns=at + took_ns)
     assert starved_ms(diagnosed(export(recording)))["lazy_init"] == 30
+
+
+def test_a_program_sets_up_while_first_uses_take_most_of_the_time(export: Export) -> None:
+    """20 ms and 10 ms before first kernels, 3 ms between: memory is taken, and nothing of it is a wall.
+
+    Before all that data is loaded for 600 of 900 ms.
+    """
+    recording, at = Recording(), 900 * MS
+    recording.gpu()
+    recording.call("cudaMalloc", 0, US)
+    recording.range("data_loader", 200 * MS, 800 * MS)
+    for name, pause_ms in (("norm", 0), ("gemm", 20), ("gemm", 3), ("softmax", 10), *[("norm", 0)] * 60):
+        recording.call("cudaMalloc", at + US, at + pause_ms * MS // 4 + 2 * US)
+        at += pause_ms * MS + 5 * US
+        recording.kernel(name, at + 5 * US, at + 105 * US, launch_ns=at, launch_end_ns=at + 3 * US)
+        at += 100 * US
+    document = diagnosed(export(recording))
+    assert starved_ms(document)["lazy_init"] == 33
+    assert "finding" not in {wall["outcome"] for wall in document["walls"]}
+    screen = flat(first_screen(document))
+    assert "calls for a change" not in screen
+    assert "takes 900 ms, 600 ms of it in data_loader." in screen
