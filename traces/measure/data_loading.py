@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.host import PAUSE, input_copies
+from traces.account.calls import PAUSE
+from traces.account.host import input_copies
 from traces.arrays import BoolArray, IntArray, ints, summed
 from traces.columns import NULL, Memory
 from traces.intervals import instants_of, intersect, subtract

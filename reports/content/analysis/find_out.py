@@ -53,7 +53,9 @@ def find_out(result: Result) -> Iterator[Step]:
     """
     wall = result.verdict.wall
     part, judged = unused(result), not nothing_judged(result)
-    if result.verdict.startup_ns and judged and (not wall or _mostly_startup(result)):
+    of_kernels = [*_of_kernels(result)]
+    starts = not of_kernels and (not wall or _mostly_startup(result))
+    if result.verdict.startup_ns and judged and starts:
         yield _look("startup", result)
     elif wall == "host_overhead" and _launches_nothing_frac(result) >= WALL.value:
         yield _look("launches_nothing", result)
@@ -61,7 +63,7 @@ def find_out(result: Result) -> Iterator[Step]:
         repair = (words(sentence(late.repair)),)
         yield Step("", words(words_of("look")["late"]), "", (), repair)
     elif judged or not (result.verdict.startup_ns or is_cold(result)):
-        yield from _of_kernels(result)
+        yield from of_kernels
         if shows_part(result, part) and part and (how := _look_of(result, part)):
             yield _look(how, result, f"targets {percent(part.frac)}")
         for found in findings(result):

@@ -115,7 +115,8 @@ def headline(result: Result) -> Headline:
     slowing, first, tone = findings(result), "", Tone.NOTICE
     said: str | Words
     likely, part, own = likely_communication(result), unused(result), own_compute(result)
-    classes, judged = _classes(result), not nothing_judged(result)
+    classes, judged, streams = _classes(result), not nothing_judged(result), by_bandwidth(result)
+    bound = judged and (own or streams)  # each takes most of the time
     beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
     open_comm = those(open_walls(result), id="communication")
     if (hang := leading_hang(result)) is not None:
@@ -123,14 +124,14 @@ def headline(result: Result) -> Headline:
     elif differ := those(result.config_findings, state="counted_otherwise"):
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0].text)
         first = when(slowing, f"The recording itself is slowed by {_named(slowing)}.")
-    elif result.verdict.startup_ns and not _costs_more(slowing, result):
+    elif result.verdict.startup_ns and not (bound or _costs_more(slowing, result)):
         label, said = _UNSTEADY, _startup(result)
         first = when(slowing, f"The rest is slowed by {_named(slowing)}.")
     elif (late := leading(result)) and (run := result.run):
         label, tone = "SLOWED BY", Tone.BAD
         said = late_words(run, late, lambda place: called(result, result.ranks[place]))
         first = when(slowing, beside)
-    elif judged and (streams := by_bandwidth(result)):
+    elif judged and streams:
         takes = words_of("streams")[streams[0]].format(percent(streams[1]))
         label, said = _BANDWIDTH, f"{takes} {beside}"
     elif own and judged:

@@ -183,7 +183,9 @@ def before_work(result: Result) -> Words:
         if outside and unit in _NO_STEPS and outside.before_ns > rank.budget_ns.window:
             takes = f"Up to its {_NO_STEPS[unit]} the program takes {duration(outside.before_ns)}"
             meanwhile = f", {duration(outside.preparing_ns)} of it in "
-            return words(takes, around(meanwhile, words(Code(outside.preparing))), ".")
+            return words(
+                takes, around(meanwhile, words(outside.preparing and Code(outside.preparing))), "."
+            )
     return words()
 
 
