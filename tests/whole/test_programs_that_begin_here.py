@@ -98,7 +98,7 @@ def test_kernels_that_move_more_than_they_compute_are_bound_by_bandwidth(of: str
 
 
 @pytest.mark.parametrize(
-    ("busy", "said"), [(85, "MOSTLY COMPUTE attention 86 %. Beside it: host"), (70, "SLOWED BY host")]
+    ("busy", "said"), [(85, "MOSTLY COMPUTE Attention 86 %. Beside it: host"), (70, "SLOWED BY host")]
 )
 def test_compute_by_class_leads_where_no_wall_costs_a_quarter(busy: float, said: str) -> None:
     assert said in screen(program(kernels=20, every=100, busy=busy, of="flash_fwd_kernel"))

@@ -9,7 +9,7 @@ from typing import Final
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result, late_rank
 from heuristics.walls.price import UNNAMED
-from reports.content.analysis.headline import findings, main_kind
+from reports.content.analysis.headline import findings, main_kind, starts_up
 from reports.content.analysis.in_calls import called_step, copied_step
 from reports.content.analysis.times import all_windows_ns
 from reports.content.analysis.unproven import (
@@ -54,8 +54,8 @@ def find_out(result: Result) -> Iterator[Step]:
     wall = result.verdict.wall
     part, judged = unused(result), not nothing_judged(result)
     of_kernels = [*_of_kernels(result)]
-    starts = not of_kernels and (not wall or _mostly_startup(result))
-    if result.verdict.startup_ns and judged and starts:
+    starts = not of_kernels and not wall and starts_up(findings(result), result)
+    if judged and (starts or _mostly_startup(result)):
         yield _look("startup", result)
     elif wall == "host_overhead" and _launches_nothing_frac(result) >= WALL.value:
         yield _look("launches_nothing", result)
@@ -64,12 +64,12 @@ def find_out(result: Result) -> Iterator[Step]:
         yield Step("", words(words_of("look")["late"]), "", (), repair)
     elif judged or not (result.verdict.startup_ns or is_cold(result)):
         yield from of_kernels
+        if before_work(result) and not (judged and findings(result)):
+            yield _look("before_work", result)
         if shows_part(result, part) and part and (how := _look_of(result, part)):
             yield _look(how, result, f"targets {percent(part.frac)}")
         for found in findings(result):
             yield _look(_how(found), result)
-        if not judged and before_work(result):
-            yield _look("before_work", result)
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
     lookup, again = hows.values()
     for open_wall in open_walls(result):

@@ -124,7 +124,7 @@ def headline(result: Result) -> Headline:
     elif differ := those(result.config_findings, state="counted_otherwise"):
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0].text)
         first = when(slowing, f"The recording itself is slowed by {_named(slowing)}.")
-    elif result.verdict.startup_ns and not (bound or _costs_more(slowing, result)):
+    elif not bound and starts_up(slowing, result):
         label, said = _UNSTEADY, _startup(result)
         first = when(slowing, f"The rest is slowed by {_named(slowing)}.")
     elif (late := leading(result)) and (run := result.run):
@@ -140,7 +140,7 @@ def headline(result: Result) -> Headline:
     elif slowing and part is not None and part.frac >= HALF:
         label, said = _COPIES, f"{part_of_time(result, part)} {beside}"
     elif classes and judged and dearest_frac(result) < QUARTER.value:
-        label, said, classes = "MOSTLY COMPUTE", f"{classes}. {beside}", ""
+        label, said, classes = "MOSTLY COMPUTE", f"{sentence(classes)} {beside}", ""
     elif slowing:
         label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
     elif not judged and not shows_part(result, part):
@@ -294,10 +294,10 @@ def _startup(result: Result) -> str:
     return f"The profiler, start-up and single pauses take {of}; {judged_rest}."
 
 
-def _costs_more(slowing: list[Wall], result: Result) -> bool:
-    """Whether the first wall costs more than start-up does."""
+def starts_up(slowing: list[Wall], result: Result) -> bool:
+    """Whether start-up takes a quarter of what was recorded, and the first wall costs no more."""
     costs = sum(known(wall.cost_ns) or 0 for wall in slowing[:1])
-    return costs > result.verdict.startup_ns
+    return result.verdict.startup_ns >= max(costs, QUARTER.value * all_windows_ns(result), 1)
 
 
 def _closest(result: Result) -> str:
