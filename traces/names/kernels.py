@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final, Literal
 
 from traces.names.mangled import readable
-from traces.patterns import Pattern, compiled, compiled_rows, first_found
+from traces.patterns import Pattern, compiled, first_found
 from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table, written
 
@@ -27,6 +27,25 @@ class KernelClass(TableRow, rename={"class_": "class", "rule": "id"}):
 UNNAMED: Final = KernelClass("other", "unclassified", "any")
 _PACKAGE: Final = "traces.names"
 _RULES: Final = "kernel_rules.toml"
+
+
+WideFormat = Literal["tf32", "3xtf32", "fp32"]
+"""Formats of matrix work that 16 bits would beat: 3xtf32 is FP32 by three products in TF32."""
+
+
+class _Told(TableRow):
+    """What a name tells beside the class, each by its table."""
+
+    kind_of_subclass: dict[str, str]
+    operation_of_subclass: dict[str, str]
+    of_gemm: dict[str, Pattern]
+    of_wide: dict[WideFormat, Pattern]
+    of_quantising: dict[str, Pattern]
+
+
+@cache
+def _told() -> _Told:
+    return read_table(_PACKAGE, "kernels.toml", _Told)
 
 
 @cache
@@ -71,21 +90,6 @@ COMM_KINDS: Final = (
 )
 """Kinds of communication. Where two are exposed at once, the earlier here gets the instant."""
 
-_KIND_BY_SUBCLASS: Final = {
-    "ep_dispatch": "ep_dispatch",
-    "ep_combine": "ep_combine",
-    "ep_a2a": "ep_a2a",
-    "ep_notify": "ep_control",
-    "ep_sync": "ep_control",
-    "ep_layout": "ep_control",
-    "sendrecv": "sendrecv_unresolved",
-    "all_to_all": "sendrecv_unresolved",
-    "all_reduce": "all_reduce",
-    "tp_userbuffers": "tp",
-    "cp_a2a": "cp",
-    "pp_p2p": "pp_p2p",
-}
-
 GRAPH_REPLAY: Final = "graph_replay"
 """Class of a graph replay recorded as one row: busy, its kernels unseen."""
 
@@ -106,7 +110,12 @@ def comm_kind(kernel: KernelClass) -> str:
 
 def kind_of(subclass: str) -> str:
     """Kind of a subclass of communication."""
-    return _KIND_BY_SUBCLASS.get(subclass, "other_comm")
+    return _told().kind_of_subclass.get(subclass, "other_comm")
+
+
+def operation_of(subclass: str) -> str | None:
+    """What a subclass of communication does; None where it does not say."""
+    return _told().operation_of_subclass.get(subclass)
 
 
 def compute_class(kernel: KernelClass) -> str:
@@ -138,10 +147,27 @@ _HELPERS: Final = compiled(
 
 _TOPK: Final = compiled(r"topk\w*_(forward|backward)")
 _BOOL: Final = r"(?:\(bool\))?(true|false|[01])"
-_HYBRID: Final = compiled(rf"hybrid_ep(?:::\w+)*::dispatch_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)")
 _CACHED: Final = compiled(
     rf"internode\w*::dispatch<(?:\(bool\))?(?:true|false|[01]), ?(?:\(int\))?\d+, ?{_BOOL}\b"
 )
+"""DeepEP internode dispatch: low latency, RDMA ranks, cached; a cached layout is the backward of
+combine."""
+_HYBRID: Final = compiled(
+    rf"hybrid_ep(?:::\w+)*::(dispatch|combine)_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)"
+)
+"""HybridEP: the last template argument is FORWARD_DISPATCH of dispatch, BACKWARD_COMBINE of
+combine."""
+
+
+def phase_of(name: str, kernel: KernelClass) -> str | None:
+    """Whether a kernel is of a forward or backward pass, as its class or its arguments tell."""
+    if kernel.phase in ("fwd", "bwd"):
+        return kernel.phase
+    if cached := _CACHED.search(name):
+        return "bwd" if cached[1] in ("true", "1") else "fwd"
+    if hybrid := _HYBRID.search(name):
+        return "fwd" if (hybrid[2] in ("true", "1")) == (hybrid[1] == "dispatch") else "bwd"
+    return None
 
 
 def pass_of(name: str, kernel: KernelClass) -> tuple[str, str] | None:
@@ -172,14 +198,12 @@ def is_one_of_a_pass(name: str) -> bool:
 
 
 def _dispatch(name: str, kernel: KernelClass) -> tuple[str, str] | None:
-    if kernel.subclass == "ep_notify" and kernel.phase in ("fwd", "bwd"):
-        return "dispatch", kernel.phase
-    if hybrid := _HYBRID.search(name):
-        return "dispatch", "fwd" if hybrid[1] in ("true", "1") else "bwd"
-    cached = _CACHED.search(name)
-    if cached and cached[1] in ("true", "1"):
-        return ("dispatch", "bwd")
-    return None
+    phase = phase_of(name, kernel)
+    if kernel.subclass not in ("ep_notify", "ep_dispatch") or phase is None:
+        return None
+    if phase == "fwd" and _CACHED.search(name):  # its notify_dispatch is the one of the pass
+        return None
+    return "dispatch", phase
 
 
 _WRITTEN_SO: Final = compiled(
@@ -204,75 +228,19 @@ FP8: Final = "fp8"
 tensor."""
 
 _MULTIPLIES: Final = ("dense", "grouped", "dense_or_grouped", "dense_or_grouped_wgrad", "gemv")
-_NVJET: Final = r"nvjet(?:_sm\d+)?_{}[a-z]*_"
-_XMMA: Final = r"xmma_gemm_[a-z0-9]+_{}[a-z0-9]*_"
-_OF_GEMM: Final = compiled_rows(
-    ("nvfp4", _NVJET.format("oo") + r"|Avec16UE4M3|nv_?fp4|nv_float4|float_e2m1"),
-    ("mxfp8", r"Avec32UE8M0|mx_?fp8|mx_float8|float_ue8m0"),
-    (
-        "fp8_blockwise",
-        r"[AB](?:vec|blk)128|fp8_d?ptp128c|deep_gemm::sm\d+_fp8_\w*gemm|fp8\w*block_?(?:wise|scaled)",
-    ),
-    ("fp8_rowwise", r"nvjet\w*_ovscale|fp8_?row_?wise"),
-    (
-        FP8,
-        _NVJET.format("[qr]{2}")
-        + "|"
-        + _XMMA.format("(?:e4m3|e5m2)")
-        + r"|xmma_gemm_e[45]m[23]|float_e[45]m[23]",
-    ),
-    ("bf16", _NVJET.format("t") + "|" + _XMMA.format("bf16") + r"|bf16|[bB][fF]loat16"),
-    (
-        "fp16",
-        _NVJET.format("h")
-        + "|"
-        + _XMMA.format("f16")
-        + r"|_h(?:884|1688|16816)?gemm|fp16|_f16_|f16gemm|_gemm_f16|half",
-    ),
-    ("tf32", r"tf32|tensorop_s1688gemm"),
-    ("fp32", _XMMA.format("f32") + r"|(?:^|[ _])sgemm|magma_sgemm|<(?:\(?int\)?, ?)*float\b"),
+
+_SIMT: Final = compiled(
+    r"ffma|xmma_gemm_[a-z0-9]+_f32[a-z0-9]*_|simt_sgemm|(?:^|[ _])sgemm|magma_sgemm"
 )
-"""First match wins. Sources: cuBLAS's nvjet letters (t bf16, h fp16, q and r FP8, o FP4: inputs
-come first) and scale suffixes; CUTLASS's names (s1688gemm on fp32 data multiplies in TF32; sgemm
-does not use tensor cores); xmma's second group (what is multiplied, then what it is summed in);
-DeepGEMM's 128-blocks."""
-
-_SIMT: Final = compiled(r"ffma|" + _XMMA.format("f32") + r"|simt_sgemm|(?:^|[ _])sgemm|magma_sgemm")
 _TENSOR: Final = compiled(r"tensorop|s1688|tf32")
-
-WideFormat = Literal["tf32", "3xtf32", "fp32"]
-"""Formats of matrix work that 16 bits would beat: 3xtf32 is FP32 by three products in TF32."""
 
 _NARROW: Final = compiled(
     r"(?i)bf16|fp16|bfloat16|f16|half|_h(?:884|1688|16816)?(?:gemm|cudnn)|884|hmma|imma|fp8|e[45]m[23]|i8816|int8|_i8"
     r"|nvjet_(?:sm\d+_)?[thqro]|Cijk_[A-Za-z]+_[A-Za-z]+_(?:H|BB|BS|B_|F8|B8|I8)"
 )
-_CONVOLVES: Final = r"convolve|conv2d|[wd]grad|winograd|fft2d|implicit_gemm"
-_OF_WIDE: Final[tuple[tuple[WideFormat, Pattern], ...]] = compiled_rows(
-    ("3xtf32", r"fmha_cutlass[FB]_f32_\w*sm8\d"),
-    ("tf32", r"s1688|_xf32"),
-    (
-        "fp32",
-        r"ffma|gemmSN|sgemm|gcgemm|scudnn|simt_s|_fp32|_f32_|_f32f32_|Cijk_[A-Za-z]+_[A-Za-z]+_S_?B_",
-    ),
-    ("fp32", rf"^(?:void )?[\w:]*(?:{_CONVOLVES})\w*<(?:\(?int\)?\d*, ?)?float\b"),
-)
-"""First match wins, where the name holds no TF32 nor 16 bits or fewer. PyTorch's memory-efficient
-attention multiplies FP32 as three products in TF32 from capability 8.0
-(mem_eff_attention/gemm_kernel_utils.h: OpMultiplyAddFastF32). Transforms of Winograd and FFT count:
-half precision convolves without them."""
 _AROUND: Final = compiled(r"(?i)[oO]ffsetsKernel|[rR]educe|depthwise|im2col|col2im|fill|add_?bias")
 """Kernels beside the product of a convolution or an attention; depthwise ones are bound by
 memory."""
-
-_OF_QUANTIZE: Final = compiled_rows(
-    ("nvfp4", r"nvfp4|[hH]adamard|rht_gemm"),
-    ("mxfp8", r"mxfp8|quantize_mx"),
-    ("fp8_blockwise", r"block_?(?:wise|scal)|per_(?:token|channel)_cast"),
-    ("fp8_rowwise", r"row_?wise"),
-    ("fp8_per_tensor", r"cast_transpose|cast_fp8|amax_kernel|delayed_scaling|per_tensor"),
-)
-"""Scaling that a quantising kernel gives away (TransformerEngine's and DeepGEMM's names)."""
 
 
 def multiplies(kernel: KernelClass) -> bool:
@@ -286,7 +254,7 @@ def gemm_format(name: str) -> str | None:
     """Format of a GEMM, a name of `traces.settings.precision.BITS`; None where its own does not
     say.
     """
-    return first_found(_OF_GEMM, name)
+    return first_found(_told().of_gemm.items(), name)
 
 
 def is_simt_gemm(name: str, kernel: KernelClass) -> bool:
@@ -323,9 +291,9 @@ def wide_format(name: str, kernel: KernelClass) -> WideFormat | None:
         return "tf32"
     if _NARROW.search(bare):
         return None
-    return first_found(_OF_WIDE, bare)
+    return first_found(_told().of_wide.items(), bare)
 
 
 def quantize_format(name: str) -> str | None:
     """Format that a quantising kernel writes, by our names; None where its own does not say."""
-    return first_found(_OF_QUANTIZE, name)
+    return first_found(_told().of_quantising.items(), name)

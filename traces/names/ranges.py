@@ -196,9 +196,14 @@ def public_call(text: str) -> str | None:
     return None
 
 
+def undecorated(text: str) -> str:
+    """The text of a range without what PyTorch's emit_nvtx appended."""
+    return _DECORATION.sub("", text.strip()) if ", " in text else text.strip()
+
+
 def public_range(text: str) -> str | None:
     """The text of a known range, without what a profiler appended; None where it may be private."""
-    return _if_known(_DECORATION.sub("", text.strip()) if ", " in text else text.strip())
+    return _if_known(undecorated(text))
 
 
 @cache

@@ -9,9 +9,9 @@ from traces.arrays import BoolArray, IntArray, bools, distinct, ints, last_at
 from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import passing
-from traces.names.kernels import COMM_KINDS, KernelClass, kind_of
-from traces.patterns import compiled, compiled_rows
-from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
+from traces.names.kernels import COMM_KINDS, KernelClass, kind_of, operation_of, phase_of
+from traces.patterns import compiled_rows
+from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD, place_of
 from traces.timeline import Activities, RankTimeline, Source
 
 
@@ -53,22 +53,6 @@ def stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
     return place
 
 
-_OPERATION: Final = {
-    "ep_dispatch": "dispatch",
-    "ep_combine": "combine",
-    "ep_a2a": "a2a",
-    "ep_notify": "notify",
-    "ep_sync": "sync",
-    "ep_layout": "layout",
-    "ep_fused": "fused",
-    "pp_p2p": "p2p",
-    "cp_a2a": "a2a",
-    "all_gather": "all_gather",
-    "reduce_scatter": "reduce_scatter",
-    "all_reduce": "all_reduce",
-    "broadcast": "broadcast",
-    "reduce": "reduce",
-}
 GENERIC: Final = "nccl_generic"
 """Subclass of a kernel that does every collective, as each of RCCL's."""
 COLLECTIVES: Final = compiled_rows(
@@ -81,17 +65,6 @@ COLLECTIVES: Final = compiled_rows(
 )
 """Subclass -> ranges that say so: of PyTorch (c10d/ProcessGroupNCCL.cpp) and of NCCL itself
 (NVTX)."""
-_BOOL: Final = r"(?:\(bool\))?(true|false|[01])"
-_CACHED_DISPATCH: Final = compiled(
-    rf"internode\w*::dispatch<(?:\(bool\))?(?:true|false|[01]), ?(?:\(int\))?\d+, ?{_BOOL}\b"
-)
-"""DeepEP internode dispatch: low latency, RDMA ranks, cached; a cached layout is the backward of
-combine."""
-_HYBRID: Final = compiled(
-    rf"hybrid_ep(?:::\w+)*::(dispatch|combine)_kernel<(?:.*[, ])?{_BOOL}>(?:\(|$)"
-)
-"""HybridEP: the last template argument is FORWARD_DISPATCH of dispatch, BACKWARD_COMBINE of
-combine."""
 
 
 @frozen
@@ -152,10 +125,7 @@ def communication_of(rank: RankTimeline) -> Communication:
 
 
 def _operation(subclass: str) -> int:
-    """Place in `OPERATIONS` of what a subclass does, `UNTOLD` where it does not say."""
-    if subclass in _OPERATION:
-        return OPERATIONS.index(_OPERATION[subclass])
-    return UNTOLD
+    return place_of(OPERATIONS, operation_of(subclass))
 
 
 def _by_range(rank: RankTimeline, rows: Activities) -> IntArray:
@@ -176,11 +146,4 @@ def _collective(text: str) -> int:
 
 
 def _phase(name: str, kernel: KernelClass) -> int:
-    if kernel.phase in PHASES:
-        return PHASES.index(kernel.phase)
-    if cached := _CACHED_DISPATCH.search(name):
-        return PHASES.index("bwd" if cached[1] in ("true", "1") else "fwd")
-    if hybrid := _HYBRID.search(name):
-        forward = (hybrid[2] in ("true", "1")) == (hybrid[1] == "dispatch")
-        return PHASES.index("fwd" if forward else "bwd")
-    return UNTOLD
+    return place_of(PHASES, phase_of(name, kernel))

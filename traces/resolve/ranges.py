@@ -1,15 +1,15 @@
 """Evidence: what the NVTX ranges say that were open on the launching thread."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from traces.arrays import IntArray, ints
 from traces.columns import PURPOSES
 from traces.frozen import frozen
+from traces.names.ranges import undecorated
 from traces.patterns import compiled, compiled_rows, first_found
 from traces.resolve.communication import Communication, innermost
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
-from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD
+from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD, place_of
 
 _PURPOSES: Final = compiled_rows(
     # Megatron-Core
@@ -48,8 +48,6 @@ _PHASES: Final = compiled_rows(
 )
 _LAYER: Final = compiled(r"(?:^|[^A-Za-z])layers?[._ \[#]?(\d{1,9})(f|b)?(?:-layer_(\d{1,9})b)?")
 """`layer_3f-layer_5b` (Megatron-Core's overlapped schedule), `layers.3.mlp`, `layer 3`."""
-_DECORATION: Final = compiled(r", (?:seq|op_id|sizes|input_op_ids) = .*")
-"""What PyTorch's emit_nvtx appends to the name of an operator."""
 
 
 @frozen
@@ -72,7 +70,7 @@ class Enclosing:
 
 def enclosing_ranges(comm: Communication) -> Enclosing:
     """Ask the ranges around each launch; what one does not say, the next outer one may."""
-    texts = [_DECORATION.sub("", text.strip()) for text in comm.rank.columns.range_texts]
+    texts = [undecorated(text) for text in comm.rank.columns.range_texts]
     # with emit_nvtx nearly every range has its own
     known = {text: _meaning(text) for text in set(texts)}
     # in the order of the fields of `Enclosing`
@@ -95,17 +93,13 @@ def _meaning(text: str) -> tuple[int, ...]:
     number = int(layer[1]) if layer and len(layer[1]) < 6 else UNTOLD
     backward = int(layer[3]) if layer and layer[3] and len(layer[3]) < 6 else UNTOLD
     return (
-        _place(PURPOSES, purpose),
+        place_of(PURPOSES, purpose),
         UNKNOWN if shape is None else shape,
-        _place(OPERATIONS, operation),
-        _place(PHASES, phase),
+        place_of(OPERATIONS, operation),
+        place_of(PHASES, phase),
         number,
         number if backward == UNTOLD else backward,
     )
-
-
-def _place(names: Sequence[str], name: str | None) -> int:
-    return UNTOLD if name is None else names.index(name)
 
 
 def _phase(text: str) -> str | None:

@@ -1,5 +1,6 @@
 """The result: what each communication activity is for, on what evidence, and how sure that is."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -43,6 +44,10 @@ UNTOLD: Final = -1
 
 PAYLOAD_KINDS: Final = ("ep_dispatch", "ep_combine", "ep_a2a")
 CONTROL_KIND: Final = "ep_control"
+
+
+def place_of(names: Sequence[str], name: str | None) -> int:
+    return UNTOLD if name is None else names.index(name)
 
 
 def kind_codes(*kinds: str) -> IntArray:
