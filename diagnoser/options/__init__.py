@@ -18,6 +18,7 @@ from heuristics.config.about import Guidance
 from reports.formats import FRAMEWORKS, ResultKind, named
 from traces.formats.readers import Reader
 from traces.patterns import compiled
+from traces.sections.tables import WallId
 from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
@@ -32,8 +33,6 @@ Edition = StrEnum("Edition", {one.upper(): one for one in get_args(Guidance)})  
 ARGUMENTS: Final = "Arguments"
 _HEURISTICS: Final = Path(__file__).resolve().parents[2] / "heuristics"
 _FIX: Final = compiled(r"(?m)^\[([A-Z]+-\d{1,4})\]")
-_WALLS: Final = ("memory", "communication", "host_overhead", "compute")
-"""As `heuristics.run.run` has them, which loads numpy; a test holds them together."""
 
 
 class OptionRow(TableRow):
@@ -87,11 +86,11 @@ def explain_words(incomplete: str) -> list[str]:
     from reports.measures import glossary, measures
 
     fixes = []
-    for wall in _WALLS:
+    for wall in get_args(WallId):
         fixes += _FIX.findall((_HEURISTICS / "fixes" / f"{wall}.toml").read_text(encoding="utf-8"))
     words = glossary()
     own = (*words["word"], *words["screen"], *words["field"])
-    return _beginning(incomplete, (*_WALLS, *fixes, *words["finding"], *measures(), *own))
+    return _beginning(incomplete, (*get_args(WallId), *fixes, *words["finding"], *measures(), *own))
 
 
 def scenarios(incomplete: str) -> list[str]:

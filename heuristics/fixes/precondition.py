@@ -3,13 +3,13 @@ unknown.
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
 from heuristics.config.versions import Package
+from heuristics.result.judged import NeedState
 from traces.frozen import frozen
 
-State = Literal["met", "unmet", "unknown"]
-_STATES: Final[Mapping[bool | None, State]] = {True: "met", False: "unmet", None: "unknown"}
+_STATES: Final[Mapping[bool | None, NeedState]] = {True: "met", False: "unmet", None: "unknown"}
 
 
 @frozen
@@ -33,7 +33,7 @@ class Precondition:
     """
 
     text: str
-    state: State
+    state: NeedState
     met_by: str = ""
     told_by: str = ""
     blocks: bool = False

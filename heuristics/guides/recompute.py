@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Final, Literal, cast
+from typing import Final, cast
 
 from heuristics.config.about import Guidance
 from heuristics.guides.memory_use import HEAD_ROOM, capacity_bytes, estimated
@@ -17,6 +17,7 @@ from heuristics.guides.modules import (
     recomputed_now,
 )
 from heuristics.guides.table import Chosen, GuideRow, Refusal, fire
+from heuristics.result.layouts import Granularity
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.frozen import frozen
@@ -26,7 +27,6 @@ from traces.texts import Texts
 
 _BY_ESTIMATE: Final = "recompute-most-freed"
 """The row whose labels the estimate of memory chooses."""
-Granularity = Literal["none", "selective", "full"]
 
 
 @frozen

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import starmap
 from operator import attrgetter
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from heuristics.config.trust import TRACE
 from heuristics.config.versions import Package, numbers
 from heuristics.guides import situation
 from heuristics.incidents import course
-from heuristics.result.configured import Incident, IncidentState, Sighting
+from heuristics.result.configured import Incident, IncidentKind, IncidentState, Sighting
 from heuristics.result.judged import KnownIssue
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.run.run import Run
@@ -32,9 +32,6 @@ from traces.toml_tables import read_keyed
 
 ROOMS: Final = (course, situation)
 """Where facts stand that rows ask for."""
-Kind = Literal["hangs", "fails", "memory", "wrong", "slow"]
-"""What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes
-longer."""
 SUBJECTS: Final = ("dispatch", "memory", "graphs", "precision", "hangs", "speed", "programs")
 """Tables, in the order in which rows of one rank are told."""
 OUT_OF_MEMORY: Final = "out-of-memory"
@@ -43,7 +40,7 @@ SHARED_LINES: Final = frozenset(
     (OUT_OF_MEMORY, "collective-timeout", "grad-norm-nan", "local-grad-nan")
 )
 """Lines of many causes: alone they witness none of them."""
-STATES: Final = ("seen", "met", "possible")
+STATES: Final[tuple[IncidentState, ...]] = get_args(IncidentState)
 
 
 class IncidentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +59,7 @@ class IncidentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     what: str
     cure: str
     source: str
-    kind: Kind
+    kind: IncidentKind
     when: Condition = RUNS.condition("True")
     lines: Texts = ()
     without_line: bool = False

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations, repeat
 from operator import attrgetter
-from typing import Final, Literal
+from typing import Final
 
 from heuristics.guides.memory_use import HEAD_ROOM
 from heuristics.guides.modules import MODULES, meets
 from heuristics.layouts.candidates import EACH, Sizes
 from heuristics.layouts.rules import rules
 from heuristics.recipes import RECIPES
+from heuristics.result.layouts import Granularity
 from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.limits import NEARLY_ALL
@@ -42,7 +43,7 @@ Costs = Mapping[str, float]
 class Recompute:
     """Modules that run twice, or whole layers, and the part of a step that it costs."""
 
-    granularity: Literal["none", "selective", "full"]
+    granularity: Granularity
     modules: Texts
     cost_frac: float
 

@@ -13,6 +13,9 @@ from traces.settings.settings import Framework
 from traces.texts import FileName, GivenText, Key, Keys, Place, Said
 
 DriftState = Literal["rising", "falling", "none"]
+MemoryFigure = Literal["allocated", "peak_allocated", "reserved", "peak_reserved"]
+Here = Literal["same", "near", "other"]
+Explained = Literal["step", "drift", "memory", "out_of_memory"]
 
 
 class DriftOf(Section):
@@ -42,7 +45,7 @@ class MemoryOf(Section):
     move.
     """
 
-    figure: Literal["allocated", "peak_allocated", "reserved", "peak_reserved"]
+    figure: MemoryFigure
     most_bytes: Bytes
     reports_count: Count
     drift: OrMissing[DriftOf]
@@ -114,7 +117,7 @@ class MeasuredElsewhere(Section):
 
     of: Said
     source: Said
-    here: Literal["same", "near", "other"]
+    here: Here
     step_frac: OrMissing[float]
     memory_frac: OrMissing[float]
 
@@ -131,7 +134,7 @@ class Explanation(PossibleCause):
 
     knobs: Keys
     fit: Literal["covers", "direction", "against", "open"]
-    explains: tuple[Literal["step", "drift", "memory", "out_of_memory"], ...]
+    explains: tuple[Explained, ...]
     step_low_frac: OrMissing[float]
     step_high_frac: OrMissing[float]
     measured: tuple[MeasuredElsewhere, ...]

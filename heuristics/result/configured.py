@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from heuristics.result.judged import Checked
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Ns, Section
-from traces.settings.settings import Framework
+from traces.settings.settings import Framework, ProblemEffect
 from traces.sizes.peaks import Peak
 from traces.sizes.references import Nearest, Reference
 from traces.texts import FileName, Given, GivenText, Key, Keys, Place, Release, Said, Sentences
@@ -40,6 +40,13 @@ FailureState = Literal["rejected", "failed", "hung", "skipped", "ineffective"]
 one. Ineffective: on, or thought to be, without the effect."""
 IncidentState = Literal["seen", "met", "possible"]
 """A line of the log shows it; the run is as it asks for; nothing known speaks against it."""
+IncidentKind = Literal["hangs", "fails", "memory", "wrong", "slow"]
+"""What it does to a run: it hangs, stops, runs out of memory, computes something wrong, or takes
+longer."""
+RuleLevel = Literal["error", "warning", "ignored"]
+"""`ignored`: the framework changes the setting, or drops it, without an error."""
+WorkflowPhase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
+RuleState = Literal["met", "violated", "unknown", "not_applicable"]
 Band = Literal["below", "untuned", "between", "tuned", "above"]
 """Where a guide places an MFU."""
 DefectKind = Literal["rejected", "fails", "not_as_written", "found", "warned", "no_effect"]
@@ -73,7 +80,7 @@ class Problem(Section):
     where: Place
     text: Said
     instead: Said
-    effect: Literal["unread", "older_name", "stops"] = "unread"
+    effect: ProblemEffect = "unread"
 
 
 class Configuration(Section):
@@ -152,7 +159,7 @@ class Incident(Section):
 
     id: Key
     state: IncidentState
-    kind: Literal["hangs", "fails", "memory", "wrong", "slow"]
+    kind: IncidentKind
     what: Said
     cure: Said
     fix: Key
@@ -178,7 +185,7 @@ class BrokenRule(Section):
     """
 
     id: Key
-    level: Literal["error", "warning", "ignored"]
+    level: RuleLevel
     text: Said
     cure: Said
     fix: Key
@@ -216,10 +223,10 @@ class WorkflowStep(Section):
     """
 
     id: Key
-    phase: Literal["fit", "scale", "folding", "prerequisites", "profile"]
+    phase: WorkflowPhase
     title: Said
     seed: Said
-    state: Literal["met", "violated", "unknown", "not_applicable"]
+    state: RuleState
     because: Said
     advice: Said
     fix: Key

@@ -11,6 +11,8 @@ from traces.sections.tables import WallId
 from traces.texts import Key, Keys, Said, Sentences, Typed
 
 Level = Literal["high", "medium", "low"]
+NeedState = Literal["met", "unmet", "unknown"]
+AnswerKind = Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
 Outcome = Literal["finding", "clear", "unmeasurable"]
 Bucket = Literal["compute", "exposed_comm", "exposed_copy", "idle"]
 MemoryRoom = Literal["enough", "tight", "unknown"]
@@ -131,7 +133,7 @@ class Precondition(Section):
     """What a fix needs, and what would meet or tell it."""
 
     text: Said
-    state: Literal["met", "unmet", "unknown"]
+    state: NeedState
     cure: Said
 
 
@@ -139,7 +141,7 @@ class Checked(Section):
     """What one tier says of the configuration with a change in it."""
 
     tier: Literal["rules", "config", "layer"]
-    answer: Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
+    answer: AnswerKind
     text: Said
 
 

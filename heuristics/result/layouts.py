@@ -15,6 +15,8 @@ from traces.texts import CommandLine, FileName, Key, Keys, Said, Sentences, Type
 Room = Literal["room", "tight", "none"]
 """How an estimate fits a GPU: with the head room, nearly full, or not at all."""
 
+Granularity = Literal["none", "selective", "full"]
+
 
 class LayoutCost(Section):
     """What one rule of the ranking asks of a layout, as part of the time of the compute alone."""
@@ -56,7 +58,7 @@ class PlannedLayout(Section):
     micro_batch: Count
     microbatches: OrMissing[int]
     stages: Typed | None
-    recompute: Literal["none", "selective", "full"]
+    recompute: Granularity
     recompute_modules: Keys
     dispatcher: Key
     room: Room

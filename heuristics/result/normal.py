@@ -5,6 +5,8 @@ from typing import Literal
 from traces.sections.section import Count, Section
 from traces.texts import Sentences
 
+Standing = Literal["inside", "below", "above"]
+
 
 class NormalThroughput(Section):
     """A range of one GPU's rates for this model, GPU and these settings.
@@ -28,6 +30,6 @@ class NormalThroughput(Section):
     counted: Sentences
     not_counted: Sentences
     sources: Sentences
-    standing: Literal["inside", "below", "above"] | None = None
+    standing: Standing | None = None
     replayed_tokens_high: float | None = None
-    replayed_standing: Literal["inside", "below", "above"] | None = None
+    replayed_standing: Standing | None = None

@@ -11,8 +11,8 @@ from heuristics.config.logic import all_of, negated
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config, Trust
 from heuristics.facts.dictionary import fact
-from heuristics.result.configured import UndecidedRule
-from heuristics.rules.rules import Level, Releases, Rule, Rules, releases_of, rows, rules
+from heuristics.result.configured import RuleLevel, UndecidedRule
+from heuristics.rules.rules import Releases, Rule, Rules, releases_of, rows, rules
 from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
@@ -93,7 +93,7 @@ def broken(run: Run) -> set[str]:
 def _rules_of(releases: Releases) -> Rules:
     """Those that are certain to apply, by level."""
     certain = [rule for rule in _binding() if rule.applies(releases)]
-    return tuple(sorted(certain, key=lambda rule: get_args(Level).index(rule.level)))
+    return tuple(sorted(certain, key=lambda rule: get_args(RuleLevel).index(rule.level)))
 
 
 def undecided(run: Run) -> Iterator[UndecidedRule]:

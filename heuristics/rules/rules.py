@@ -21,6 +21,7 @@ from heuristics.config.view import Config
 from heuristics.facts.configuration import version
 from heuristics.facts.dictionary import DICTIONARY
 from heuristics.plugins import WrongPlugin, left_out_if_wrong, name_of, offered
+from heuristics.result.configured import RuleLevel
 from heuristics.rules.condition import READERS, Condition
 from heuristics.rules.terms import knobs_first
 from heuristics.words import say
@@ -29,9 +30,6 @@ from traces.settings.spelling import spelled
 from traces.texts import Texts
 from traces.toml_tables import WrongRow, keyed, read_keyed, read_rows, read_table
 from traces.training_log.known_lines import KnownLine, KnownLines, shared_lines
-
-Level = Literal["error", "warning", "ignored"]
-"""`ignored`: the framework changes the setting, or drops it, without an error."""
 
 By = Literal["core", "megatron_lm", "megatron_bridge", "arguments", "dispatcher", "te", "ours"]
 """Who refuses: Megatron-Core's configuration, the arguments of Megatron-LM, Megatron-Bridge, each
@@ -125,7 +123,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     feature: Condition | None = None
     needs: Condition | None = None
     forbids: Condition | None = None
-    level: Level | Literal["guide"] = "error"
+    level: RuleLevel | Literal["guide"] = "error"
     since: Version | None = None
     until: Version | None = None
     message: Texts = ()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, get_args
 
 from heuristics.config.about import OPTIONS, Given
 from heuristics.config.observed import Observed
@@ -19,7 +19,7 @@ from traces.settings.settings import Settings, Values
 from traces.texts import Texts
 from traces.training_log.log import TrainingLog
 
-WALL_IDS: Final[tuple[WallId, ...]] = ("memory", "communication", "host_overhead", "compute")
+WALL_IDS: Final[tuple[WallId, ...]] = get_args(WallId)
 """Order of the workflow: what does not fit cannot be tuned; compute comes after the others."""
 
 CHANGED: Final = "change"

@@ -1,7 +1,7 @@
 """How sure a verdict is, and what keeps it from being surer."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ PROFILER_CALL: Final = Limit(
     "ours, not measured: what recording one costs its thread",
 )
 
-_LEVELS: Final[tuple[Level, ...]] = ("high", "medium", "low")
+_LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 
 
 def level_of(reasons: Sequence[Reason]) -> Level:

@@ -4,13 +4,13 @@ rules.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 from heuristics.config.about import not_given
 from heuristics.config.view import Config, Trust
 from heuristics.guides import situation
 from heuristics.guides.memory_use import ASK_MEMORY
-from heuristics.result.configured import WorkflowStep
+from heuristics.result.configured import RuleState, WorkflowPhase, WorkflowStep
 from heuristics.rules.condition import RUNS, Condition, condition
 from heuristics.rules.rules import Rule, releases_of, rules
 from heuristics.run.run import Run
@@ -22,8 +22,6 @@ from traces.toml_tables import TableRow, keyed, place, read_rows, written
 
 ROOMS: Final = (situation,)
 """Where facts of a run stand that the workflow asks, beside circumstances.py."""
-Phase = Literal["fit", "scale", "folding", "prerequisites", "profile"]
-RuleState = Literal["met", "violated", "unknown", "not_applicable"]
 
 
 class JudgedRule(TableRow):
@@ -51,7 +49,7 @@ class WorkflowRule:
     """
 
     id: str
-    phase: Phase
+    phase: WorkflowPhase
     title: str
     seed: str
     judge: Callable[[Run], JudgedRule]
@@ -78,7 +76,7 @@ _WORDS: Final[dict[str, str]] = {
 """What texts have in braces that is the same of every run."""
 _ROWS: Final = read_rows(
     {phase: keyed(rows) for phase, rows in _TABLE.items() if phase != "words"},
-    dict[Phase, dict[str, _Row]],
+    dict[WorkflowPhase, dict[str, _Row]],
     place("heuristics.workflow", "workflow.toml"),
     RUNS.readers,
 )

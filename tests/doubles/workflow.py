@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
+from heuristics.result.configured import RuleState
 from heuristics.run.run import Run
-from heuristics.workflow.walk import RULES, JudgedRule, RuleState, WorkflowRule
+from heuristics.workflow.walk import RULES, JudgedRule, WorkflowRule
 from traces.settings.settings import Framework, Value, settings
 from traces.training_log.log import Iteration, LoggedMemory, Message, OutOfMemory, TrainingLog
 

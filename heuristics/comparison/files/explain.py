@@ -23,7 +23,9 @@ from heuristics.config.hardware import family_named
 from heuristics.config.view import Config
 from heuristics.result.compared_files import (
     EffectiveChange,
+    Explained,
     Explanation,
+    Here,
     MeasuredElsewhere,
     Together,
 )
@@ -53,9 +55,7 @@ EXACT: Final = Limit(
     0.005, "of a step", "ours: what is measured as no change elsewhere may be this much here"
 )
 
-Here = Literal["same", "near", "other"]
 Fit = Literal["covers", "open", "direction", "against"]
-Explained = Literal["step", "drift", "memory", "out_of_memory"]
 _ORDER: Final[tuple[Here, ...]] = get_args(Here)
 _FITS: Final = get_args(Fit)
 Observed = Literal["out_of_memory", "drift"]

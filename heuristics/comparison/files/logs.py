@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Final, Literal
+from typing import Final, get_args
 
 import numpy as np
 from msgspec import structs
 
-from heuristics.result.compared_files import DriftOf, FilesLog, MemoryOf
+from heuristics.result.compared_files import DriftOf, FilesLog, MemoryFigure, MemoryOf
 from heuristics.words import lacking
 from traces.limits import NEARLY_ALL
 from traces.missing import Missing, OrMissing, or_gap
@@ -23,12 +23,6 @@ from traces.statistics.interval import MANY
 from traces.training_log.iterations import steady_step
 from traces.training_log.log import Iteration, TrainingLog
 
-_FIGURES: Final[tuple[Literal["allocated", "peak_allocated", "reserved", "peak_reserved"], ...]] = (
-    "allocated",
-    "peak_allocated",
-    "reserved",
-    "peak_reserved",
-)
 _FEW: Final = lacking("files.few-iterations", least=f"{MANY.value:.0f}")
 _NONE: Final = lacking("files.no-steady", cure="files.few-iterations-cure")
 _UNPRINTED: Final = lacking("files.not-printed")
@@ -159,7 +153,7 @@ def _batch(log: TrainingLog) -> int | Missing:
 def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
     """Each figure that is reported; its drift by the rank that reports it most often."""
     few = lacking("files.no-report", least=f"{MANY.value:.0f}")
-    for figure in _FIGURES:
+    for figure in get_args(MemoryFigure):
         sizes: dict[int | None, list[int]] = defaultdict(list)
         for report in log.memory:
             size = getattr(report, f"{figure}_bytes")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp
-from typing import Final, Literal
+from typing import Final
 
 from msgspec.structs import replace as with_fields
 
@@ -22,7 +22,7 @@ from heuristics.comparison.files.explain import Made, made_changes, part_of_step
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
 from heuristics.config.hardware import gpu_family
-from heuristics.result.normal import NormalThroughput
+from heuristics.result.normal import NormalThroughput, Standing
 from heuristics.run.run import Run
 from heuristics.words import say
 from traces.limits import Limit
@@ -46,7 +46,6 @@ WIDEST: Final = Limit(
     3.0, "times", "ours: beyond it changes that were measured elsewhere no longer bear on this run"
 )
 _FORCE: Final = "moe_router_force_load_balancing"
-Standing = Literal["inside", "below", "above"]
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ parts of them first. Kernel figures under `kernels` have no place in the documen
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Final, Literal, dataclass_transform
+from typing import Annotated, Final, dataclass_transform
 
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from heuristics.result.judged import Verdict, Wall
+from heuristics.result.layouts import Granularity
 from heuristics.result.result import Result
 from heuristics.words import say
 from traces.errors import InputError
@@ -126,7 +127,7 @@ class Detected(Part):
     grouped_gemm: Flag = None
     permute_fused: Flag = None
     short_kernel_frac: Share = None
-    recompute: Literal["none", "selective", "full"] | Texts | Mapping[str, Passes] | None = None
+    recompute: Granularity | Texts | Mapping[str, Passes] | None = None
 
 
 class Kernels(Part):

@@ -5,6 +5,7 @@ why.
 from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
+from heuristics.result.judged import AnswerKind
 from heuristics.rules.megatron.request import Request
 from heuristics.words import say
 from traces.frozen import frozen
@@ -14,7 +15,6 @@ from traces.settings.core_fields import core_fields
 from traces.settings.settings import Values
 
 Tier = Literal["config", "layer"]
-Kind = Literal["ok", "rejected", "needs", "no_such_knob", "not_checked"]
 
 LONGEST: Final = Limit(
     240, "characters", "ours: a long message of the library is two lines of a terminal"
@@ -48,7 +48,7 @@ class Answer:
     """
 
     tier: Tier
-    answer: Kind
+    answer: AnswerKind
     text: str
     version: str = ""
 
@@ -134,7 +134,7 @@ def not_checked(tier: Tier, because: str, version: str = "") -> Answer:
     return Answer(tier, "not_checked", because, version)
 
 
-def _answer(request: Request, tier: Tier, answer: Kind, text: str, version: str) -> Answer:
+def _answer(request: Request, tier: Tier, answer: AnswerKind, text: str, version: str) -> Answer:
     """With the release that the run has, where that is another than the one that was asked."""
     if request.core_version not in (None, version):
         other = say("megatron.other-version", version=version, asked=request.core_version)

@@ -11,7 +11,8 @@ from heuristics.fixes.change import NO_LINES, Change
 from heuristics.plan.allowed import OWN, Ask, CheckedPlan, plan_asked
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Planned, Rejection
-from heuristics.rules.megatron.answer import Answer, Kind
+from heuristics.result.judged import AnswerKind
+from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.megatron.request import Request
 from heuristics.run.run import Run
 from tests.doubles.opinions import a_fix, catalogue_of, paying
@@ -23,7 +24,7 @@ OVERLAP = Change({"overlap_moe_expert_parallel_comm": True})
 DELAY = Change({"delay_wgrad_compute": True})
 SIZED = Change({"expert_model_parallel_size": "N"})
 WORDS = "top-k of four is not to our taste"
-Say = Callable[[Request], tuple[Kind, str]]
+Say = Callable[[Request], tuple[AnswerKind, str]]
 
 
 def run_of(core: str | None = "0.16.1", **knobs: Value) -> Run:
@@ -57,7 +58,7 @@ class Double:
         return [(Answer("config", *self.say(one), self.version),) for one in requests]
 
 
-def against_topk(request: Request) -> tuple[Kind, str]:
+def against_topk(request: Request) -> tuple[AnswerKind, str]:
     return ("rejected", WORDS) if request.fields.get("moe_router_topk") == 4 else ("ok", "")
 
 
@@ -106,7 +107,7 @@ def test_what_is_said_of_the_configuration_itself_is_not_held_against_a_fix() ->
 
 
 @pytest.mark.parametrize("answer", ["rejected", "no_such_knob"])
-def test_another_release_has_no_say(answer: Kind) -> None:
+def test_another_release_has_no_say(answer: AnswerKind) -> None:
     double = Double(lambda request: (answer, WORDS) if request.fields["moe_router_topk"] == 4 else ("ok", ""))
     assert ids(asked(run_of(core="0.18.0"), double, COM_2=TOPK)) == ["COM-2"]
     assert ids(asked(run_of(core="0.16.0"), double, COM_2=TOPK)) == []
@@ -114,14 +115,14 @@ def test_another_release_has_no_say(answer: Kind) -> None:
 
 @pytest.mark.parametrize(("answer", "kept"), [("rejected", []), ("no_such_knob", ["COM-2"])])
 def test_where_the_release_is_unknown_it_may_reject_but_a_knob_may_be_newer(
-    answer: Kind, kept: list[str]
+    answer: AnswerKind, kept: list[str]
 ) -> None:
     double = Double(lambda request: (answer, WORDS) if request.fields["moe_router_topk"] == 4 else ("ok", ""))
     assert ids(asked(run_of(core=None), double, COM_2=TOPK)) == kept
 
 
 @pytest.mark.parametrize("answer", ["needs", "not_checked"])
-def test_what_this_host_lacks_refuses_nothing(answer: Kind) -> None:
+def test_what_this_host_lacks_refuses_nothing(answer: AnswerKind) -> None:
     double = Double(lambda request: (answer, "no Transformer Engine here"))
     assert ids(asked(run_of(), double, COM_2=TOPK)) == ["COM-2"]
 

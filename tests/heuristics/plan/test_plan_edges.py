@@ -9,7 +9,7 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.fixes.change import NO_LINES, Change
 from heuristics.fixes.fix import Fix
-from heuristics.fixes.precondition import Precondition, Release, State
+from heuristics.fixes.precondition import Precondition, Release
 from heuristics.guides.memory_use import Use
 from heuristics.plan import refusals
 from heuristics.plan.combined import combined_of
@@ -18,7 +18,7 @@ from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Plan, Planned, Refused
 from heuristics.plan.refusals import room_for, rooms_of
 from heuristics.plan.variants import unlocked, upgraded
-from heuristics.result.judged import Knobs
+from heuristics.result.judged import Knobs, NeedState
 from heuristics.run.repairs import LateRank
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -402,7 +402,7 @@ def test_of_two_that_another_wall_waits_for_both_can_be_made_or_none_is(first: b
 
 
 @pytest.mark.parametrize(("state", "kept"), [("unknown", []), ("unmet", []), ("met", ["COM-5"])])
-def test_a_need_that_blocks_keeps_a_fix_out_while_it_is_unknown(state: State, kept: list[str]) -> None:
+def test_a_need_that_blocks_keeps_a_fix_out_while_it_is_unknown(state: NeedState, kept: list[str]) -> None:
     fix = tensor(advice=lambda run: (Precondition("a flex dispatcher", state, blocks=True),))
     assert ids(make_plan(paying("communication", {"tp": 100}), ["communication"], catalogue_of(fix))) == kept
 
