@@ -36,13 +36,6 @@ from traces.training_log.iterations import steady_step
 from traces.training_log.own_lines import logged_run
 
 _SIZES: Final = {EP: "EP", ETP: "ETP", TP: "TP", CP: "CP", PP: "PP"}
-_SENT: Final = {
-    EP: "expert all-to-all",
-    TP: "tensor-parallel collectives",
-    CP: "context-parallel exchanges",
-    PP: "pipeline send and receive",
-}
-"""Parallel size -> what only it sends."""
 Found = Mapping[str, object]
 """Figures of a finding, by their names in the texts of its row."""
 
@@ -71,7 +64,8 @@ def _traffic(case: Case) -> Iterator[Found]:
     config, shown = case.run.config, case.run.observed
     for knob in config.refuted:
         name = _SIZES[knob]
-        yield _size_of_one(case, name.lower(), {knob: name}, _SENT[knob])
+        id = name.lower()
+        yield _size_of_one(case, id, {knob: name}, say(f"findings.sent-{id}"))
     if shown.dp_active and config.dp == config.cp == 1:
         yield _size_of_one(case, "dp", {_WORLD: "DP"}, "data-parallel collectives")
     pairs = {PP: "PP", CP: "CP", EP: "EP"}

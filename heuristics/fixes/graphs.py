@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from heuristics.config.features import GRAPH_MODULES
 from heuristics.config.view import Trust
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
@@ -16,6 +17,7 @@ from heuristics.guides.cuda_graphs import (
 )
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import Limit
 from traces.texts import Texts
 
@@ -40,14 +42,6 @@ GROWTH: Final = Limit(
     "times the peak memory",
     "Megatron-Bridge skill perf-cuda-graphs: 1.5 to 2 times; the lower end here",
 )
-_NAMES: Final = {
-    "attn": "attention",
-    "mlp": "MLP",
-    "moe": "experts",
-    "moe_router": "router",
-    "moe_preprocess": "preprocessing",
-    "mamba": "Mamba layers",
-}
 
 
 # ---- of parts of a layer ----
@@ -74,7 +68,8 @@ def partial_graphs(run: Run) -> GraphChoice:
     now = (run.config.names("cuda_graph_modules") or ()) if captured else ()
     held = {*now} - {*choice.row.never} | {*modules}
     return replace(
-        choice, graphs=Graphs("transformer_engine", tuple(name for name in _NAMES if name in held))
+        choice,
+        graphs=Graphs("transformer_engine", tuple(name for name in GRAPH_MODULES if name in held)),
     )
 
 
@@ -127,7 +122,7 @@ def graphs_configured(run: Run) -> bool:
 @fact
 def graphs_held(run: Run) -> str:
     """What these graphs hold, in words."""
-    *first, last = (_NAMES[module] for module in run.tells("partial_graphs").modules)
+    *first, last = (say(f"fixes.scope-{module}") for module in run.tells("partial_graphs").modules)
     if first:
         return " and ".join((", ".join(first), last))
     return last

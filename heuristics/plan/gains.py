@@ -16,7 +16,7 @@ from heuristics.run.repairs import comes_first
 from heuristics.run.run import Run
 from heuristics.walls.bound import NO_WALL
 from heuristics.walls.verdict import FAMILIES, by_family
-from heuristics.words import say
+from heuristics.words import say, sentences
 from traces.frozen import frozen
 from traces.limits import MOST, WALL
 from traces.replay.changes.change import Change
@@ -277,26 +277,14 @@ def acts_on(planned: Planned, run: Run) -> dict[str, float]:
     return {kind: by_kind[kind] / run.window_ns for kind in kinds if by_kind.get(kind)}
 
 
-_WIDE: Final = frozenset(
-    {
-        "batches_in_time",
-        "faster_dispatcher",
-        "expert_overlap",
-        "collection_at_edges",
-        "token_counts_stay",
-        "grouped_experts",
-    }
-)
-"""Kinds of change whose wide range has a reason of its own."""
-
-
 def wide_because(planned: Planned, run: Run) -> str:
     """What makes a range wide that decides nothing, and which measurement narrows it."""
     low, high = planned.low_frac, planned.ceiling_frac
     if low is None or high is None or low > MOST.value * high or high - low < WALL.value:
         return ""
-    kind = next((name for name in planned.fix.changes(run) if name in _WIDE), "any")
-    return say(f"plan.wide-{kind}")
+    reasons = (f"wide-{kind}" for kind in planned.fix.changes(run))
+    own = next(filter(sentences("plan").__contains__, reasons), "wide-any")
+    return say(f"plan.{own}")
 
 
 def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:

@@ -235,20 +235,9 @@ def _not_counted(brought: _Brought, run: Run) -> Iterator[str]:
         counted += made.knobs
     for side in closest.differs:
         if not any(side.what in knob for knob in counted):
-            yield f"{_ASPECTS.get(side.what, side.what)} {side.here} (published: {side.published})"
+            what = _table()["aspects"].get(side.what, side.what)
+            yield f"{what} {side.here} (published: {side.published})"
     yield from map(_change, brought.left)
-
-
-_ASPECTS: Final = {
-    "gpu_count": "GPUs",
-    "global_batch_size": "global batch",
-    "micro_batch_size": "micro-batch",
-    "sequence_length": "sequence length",
-    "tp": "TP",
-    "pp": "PP",
-    "vpp": "VPP",
-    "ep": "EP",
-}
 
 
 def _sources(brought: Sequence[_Brought]) -> Iterator[str]:

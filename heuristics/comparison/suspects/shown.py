@@ -16,7 +16,6 @@ from heuristics.comparison.difference.subject import rows_of_group, same_count
 from heuristics.comparison.suspects.figures import CLASSES, pair, whole
 from heuristics.comparison.suspects.view import View
 from heuristics.comparison.suspects.ways import (
-    CHANGES,
     Part,
     kernels_of,
     main_part,
@@ -282,7 +281,7 @@ for _row in CLASSES:
     _enter(f"number.{_class}", _calls, [_row])
     _enter(f"compare.{_class}", to_compare, _row)
     _enter(f"places.{_class}", places_of, _row)
-    for _way in CHANGES:
+    for _way in table()["ways"]:
         _enter(f"{'number_of' if _way == 'number' else _way}.{_class}", kernels_of, _row, _way)
 VIEWED: Final = Language(View)
 """What conditions of causes are asked in."""

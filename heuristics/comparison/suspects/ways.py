@@ -6,11 +6,11 @@ recorded whole hides its own.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import mul
 from typing import Final, Literal, get_args
 
-from heuristics.comparison.causes.table import named
+from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.rows import delta_ns, part_of
 from heuristics.comparison.difference.subject import (
     SAME_COUNT,
@@ -98,15 +98,6 @@ def main_part(patterns: Iterable[str], view: View) -> Part | None:
 
 
 Way = Literal["more", "number", "exchanged", "blocks", "grid", "slower"]
-CHANGES: Final[Mapping[Way, tuple[KernelChange, ...]]] = {
-    "slower": ("slower",),
-    "more": ("more", "new"),
-    "number": ("new", "gone", "more", "fewer", "slower", "faster"),
-    "exchanged": ("new", "gone"),
-    "blocks": ("grid", "slower", "faster"),
-    "grid": ("grid",),
-}
-"""What kernels show of the way in which their class got longer."""
 
 
 def way_of(row_name: str, view: View) -> Way | None:
@@ -159,7 +150,7 @@ def kernels_of(row_name: str, way: Way, view: View) -> Texts:
     sentences = [
         _kernel(view, kernel)
         for kernel in view.facts.kernels
-        if kernel.key == row_name and kernel.change in CHANGES[way]
+        if kernel.key == row_name and kernel.change in table()["ways"][way]
     ]
     return tuple(sentences[:2])
 

@@ -35,23 +35,10 @@ WINDOW_NS: Final = 1_000_000_000
 """Length of every window, so that a part of it has a length in ns too, and ranks count alike."""
 SLACK: Final = 0.005
 """How far parts may exceed their whole: figures are given rounded."""
-FIGURES: Final[Mapping[WallId, Texts]] = {
-    "memory": (
-        "memory.recompute_frac",
-        "memory.offload_exposed_frac",
-        "memory.allocator_frac",
-        "memory.peak_bytes",
-        "memory.capacity_bytes",
-    ),
-    "communication": ("exposed_comm_by_kind_frac", "absent_frac.blocking"),
-    "host_overhead": ("absent_frac.launch_starved",),
-    "compute": ("sm.fill_frac",),
-}
-"""What has to be given for a wall to be judged by figures alone."""
 
 
 def to_give(wall: WallId) -> str:
-    return say("evidence.to-give", figures=", ".join(FIGURES[wall]))
+    return say("evidence.to-give", figures=say(f"evidence.figures-{wall}"))
 
 
 CALLS_OF_A_RETRY: Final = Limit(2, "allocator calls a step", "memory is freed and allocated again")
