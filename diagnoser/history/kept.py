@@ -16,7 +16,7 @@ from traces.patterns import compiled
 
 
 def add_file(
-    store: Store, path: Path, asked: Analysis, tag: str = "", keep_origin: bool = False
+    store: Store, path: Path, asked: Analysis, tag: str, keep_origin: bool = False
 ) -> Added:
     """Keep a result or a trace. Raises `InputError` and `NothingToDiagnose` for what cannot be
     used.

@@ -80,7 +80,7 @@ class Taken:
 
 
 def judge_expected(
-    facts: Facts, size: ComparedSize, judged: Judged, predictions: Sequence[Prediction] = ()
+    facts: Facts, size: ComparedSize, judged: Judged, predictions: Sequence[Prediction]
 ) -> Iterator[Expected]:
     """One entry a fix that the new side has and base has not.
 

@@ -83,7 +83,7 @@ class RunEvidence:
     has_unnamed: bool = False
 
 
-def observe(measurements: Sequence[RankMeasurements], together: Run | None = None) -> RunEvidence:
+def observe(measurements: Sequence[RankMeasurements], together: Run | None) -> RunEvidence:
     """Observe a run by the measurements of all its ranks, at least one; `together`: what several
     show.
     """

@@ -69,8 +69,7 @@ def capacity_bytes(run: Run) -> int | None:
     """The GPU's memory: by an error of the log, else by the trace, else as published of its
     product.
     """
-    errors = run.log.out_of_memory if run.log else ()
-    named = [error.capacity_bytes for error in errors if error.capacity_bytes]
+    named = [error.capacity_bytes for error in run.memory_errors if error.capacity_bytes]
     product = product_named(run.gpu or "")
     return min(
         named, default=run.active.memory_bytes or (product.memory_bytes if product else None)

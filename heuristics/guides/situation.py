@@ -115,7 +115,7 @@ enter("recomputed_now", recomputed_now)
 def ran_out_in(run: Run) -> frozenset[str]:
     """Stages of training in which memory ran out, by the log or as given."""
     stages = {run.active.out_of_memory}
-    for error in run.log.out_of_memory if run.log else ():
+    for error in run.memory_errors:
         stages.add(error.stage)
     return frozenset(filter(None, stages))
 

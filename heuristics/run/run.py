@@ -17,7 +17,7 @@ from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.settings.settings import Settings, Values
 from traces.texts import Texts
-from traces.training_log.log import TrainingLog
+from traces.training_log.log import OutOfMemory, TrainingLog
 
 WALL_IDS: Final[tuple[WallId, ...]] = get_args(WallId)
 """Order of the workflow: what does not fit cannot be tuned; compute comes after the others."""
@@ -83,6 +83,11 @@ class Run(Remembering):
     @property
     def gpu(self) -> str | None:
         return self.config.gpu
+
+    @property
+    def memory_errors(self) -> tuple[OutOfMemory, ...]:
+        """Those that the log holds."""
+        return self.log.out_of_memory if self.log else ()
 
     @property
     def precision(self) -> str | None:

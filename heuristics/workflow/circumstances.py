@@ -24,7 +24,7 @@ OFFLOADS: Final = {
 @fact
 def memory_errors(run: Run) -> str | None:
     """How many out-of-memory errors the log holds."""
-    errors = run.log.out_of_memory if run.log else ()
+    errors = run.memory_errors
     if not errors:
         return None
     return f"{len(errors)} out-of-memory error{'s' if len(errors) > 1 else ''}"
@@ -33,8 +33,7 @@ def memory_errors(run: Run) -> str | None:
 @fact
 def memory_stage(run: Run) -> str | None:
     """The stage of training of the first of them."""
-    errors = run.log.out_of_memory if run.log else ()
-    if errors:
+    if errors := run.memory_errors:
         return errors[0].stage.replace("_", " ")
     return None
 

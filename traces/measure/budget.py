@@ -117,7 +117,7 @@ def sums_by_name(values: IntArray, code: IntArray, names: Sequence[str]) -> dict
     return {name: ns for name, ns in zip(names, sums, strict=True) if ns}
 
 
-def measure_totals(activities: Activities, unseen: Missing | None = None) -> OrMissing[Totals]:
+def measure_totals(activities: Activities, unseen: Missing | None) -> OrMissing[Totals]:
     """Totals over the whole recording. `unseen`: why communication cannot be told from compute.
 
     `kernel_work_ns` is a sum and can exceed the wall time; the `union` figures are wall time.

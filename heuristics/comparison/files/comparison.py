@@ -173,7 +173,7 @@ def _observed(size: ComparedSize | None, logs: Logs) -> Size:
     moved: dict[Observed, SideName] = {}
     figures: dict[Observed, Callable[[FilesLog | None], int | None]] = {
         "drift": _rise,
-        "out_of_memory": _runs_out,
+        "out_of_memory": lambda log_: log_ is not None and log_.out_of_memory > 0,
     }
     for what, figure in figures.items():
         if pair := differing(*map(figure, logs)):
@@ -190,10 +190,6 @@ def _rise(log_: FilesLog | None) -> int | None:
     if drift is None:
         return None
     return _RISES[drift.state]
-
-
-def _runs_out(log_: FilesLog | None) -> bool:
-    return log_ is not None and log_.out_of_memory > 0
 
 
 def _peak(log_: FilesLog | None) -> int | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 from heuristics.comparison.files.measured import known_changes
@@ -71,7 +72,10 @@ class FileSide:
 
     def against(self, other: FileSide) -> Config:
         """Its configuration, with defaults for what the other side, or a known change, names."""
-        asked = {*other.run.config.written.by_knob, *_known_knobs()}
+        asked = {
+            *other.run.config.written.by_knob,
+            *chain.from_iterable(change.knobs for change in known_changes().values()),
+        }
         filled = dict(_defaults(self, asked - {*self.files.by_knob}))
         return self._run(Settings(filled).under(self.files)).view(Trust.ALL)
 
@@ -81,12 +85,6 @@ class FileSide:
             name = f"{package}_version"
             own[name] = getattr(self.given, name) or self.versions.get(package)
         return Run(given=replace(self.given, **own), settings=settings, log=self.log)
-
-
-def _known_knobs() -> Iterator[str]:
-    """Settings that known changes speak of."""
-    for one in known_changes().values():
-        yield from one.knobs
 
 
 def _defaults(side: FileSide, left_out: Iterable[str]) -> Iterator[tuple[str, Setting]]:
