@@ -21,9 +21,8 @@ from traces.names.kernels import (
     UNNAMED,
     KernelClass,
     classify_kernel,
-    comm_kind,
     compute_class,
-    is_communication,
+    kind_of,
 )
 from traces.spelling import duration, signed_ms
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source, Timeline
@@ -186,6 +185,6 @@ def _kinds(columns: Columns, collective: BoolArray) -> tuple[IntArray, IntArray]
 
 
 def _kind(kernel: KernelClass) -> tuple[Bucket, int]:
-    if is_communication(kernel):
-        return Bucket.COMM, COMM_KINDS.index(comm_kind(kernel))
+    if kernel.class_ == "comm":
+        return Bucket.COMM, COMM_KINDS.index(kind_of(kernel.subclass))
     return Bucket.COMPUTE, KEYS[Bucket.COMPUTE].index(compute_class(kernel))

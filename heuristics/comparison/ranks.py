@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import sub
-from typing import Final, Literal
+from typing import Final
 
 from msgspec import UNSET, UnsetType
 
+from heuristics.result.compared import PairedBy
 from heuristics.result.compared_ranks import (
     ComparedGroup,
     ComparedLate,
@@ -44,7 +45,7 @@ class Pair:
 
     base: Rank
     new: Rank
-    by: Literal["rank", "group", "order", "chosen"]
+    by: PairedBy
 
 
 def pair_ranks(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import ceil
 from statistics import median
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -16,7 +16,7 @@ from heuristics.comparison.difference.subject import Subject
 from heuristics.comparison.ranks import Pair
 from heuristics.comparison.same_work import same_recording
 from heuristics.comparison.without_steps import judge_windows
-from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends
+from heuristics.result.compared import Comparable, ComparedSize, ComparisonVerdict, Ends, SizeSource
 from heuristics.words import say
 from traces.frozen import frozen
 from traces.limits import FEWEST, LITTLE, Limit
@@ -90,7 +90,7 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
     """
     by_log = all(map(is_logged, (base, new, *more_base)))
     base_ns, new_ns = lengths_of(base, by_log), lengths_of(new, by_log)
-    source: Literal["log", "trace"] = "log"
+    source: SizeSource = "log"
     counts, interval = (len(base_ns), len(new_ns)), interval_of(base_ns, new_ns)
     if not by_log:
         source, counts = "trace", (step_count(base.rank), step_count(new.rank))
@@ -105,7 +105,7 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
 
 
 def size_of(
-    source: Literal["log", "trace"],
+    source: SizeSource,
     base_ns: Lengths,
     new_ns: Lengths,
     counts: tuple[int, int],

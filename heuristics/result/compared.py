@@ -78,6 +78,7 @@ class Side(Section):
 
 
 ComparisonVerdict = Literal["regression", "improvement", "no_change", "undecided", "not_comparable"]
+SizeSource = Literal["log", "trace"]
 State = Literal["yes", "with_differences", "no"]
 KernelChange = Literal["slower", "faster", "more", "fewer", "new", "gone", "grid"]
 Source = Literal["configuration", "log", "given", "trace"]
@@ -118,7 +119,7 @@ class ComparedSize(Section):
     none was made.
     """
 
-    source: Literal["log", "trace"]
+    source: SizeSource
     base_count: Count
     new_count: Count
     base_mean_ns: Ns
@@ -260,12 +261,15 @@ class Suspect(PossibleCause):
     seen: Sentences = ()
 
 
+PairedBy = Literal["rank", "group", "order", "chosen"]
+
+
 class ComparedPair(Section):
     """Two ranks held against each other; the first pair is compared in full."""
 
     base: Place
     new: Place
-    by: Literal["rank", "group", "order", "chosen"]
+    by: PairedBy
     step_delta_ns: OrMissing[int]
 
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from traces.errors import InputError
+from traces.files.folder import BY_NAME
 from traces.frozen import frozen
 
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 """How all files are opened: a pipe that takes a file's place holds nobody up."""
-_FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class OutsideRoot(InputError):
@@ -59,7 +59,7 @@ def _opened_root(folder: Path) -> _Root:
     """A folder as it is now, by its path without links. Raises `InputError`."""
     path = Path(real_path(folder))
     try:
-        opened = os.open(folder, _FOLDER)
+        opened = os.open(folder, BY_NAME)
         if os.path.samestat(os.fstat(opened), path.stat()):
             return _Root(str(path), opened)
         os.close(opened)
@@ -129,7 +129,7 @@ def descriptor(path: Path) -> int:
     with ExitStack() as undo:
         at = root.folder
         for name in names[:-1]:
-            at = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
+            at = os.open(name, BY_NAME | os.O_NOFOLLOW, dir_fd=at)
             undo.callback(os.close, at)
         return os.open(names[-1] if names else ".", _FILE | os.O_NOFOLLOW, dir_fd=at)
 

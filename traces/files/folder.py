@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 from traces.frozen import frozen
 
 _AS_IT_IS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_BY_NAME: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+BY_NAME: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 """How a folder is opened whose entries may not be listed, as where others may only put files."""
 
 
@@ -120,7 +120,7 @@ def open_folder(path: Path, follow: bool = True) -> Iterator[Folder]:
 
     `follow`: also a link that stands at its end.
     """
-    folder = Folder(os.open(path, _BY_NAME | (0 if follow else os.O_NOFOLLOW)), path)
+    folder = Folder(os.open(path, BY_NAME | (0 if follow else os.O_NOFOLLOW)), path)
     try:
         yield folder
     finally:

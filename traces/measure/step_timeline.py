@@ -5,7 +5,7 @@ Of launching threads there are the CUDA calls and NVTX ranges, nested as recorde
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from traces.measure.ledger import KEY_BASE, Cut, LedgerBorders, cut_at, keys_nam
 from traces.missing import Missing, gap, or_gap
 from traces.names.frames import public_frame
 from traces.names.ranges import public_call, public_range
-from traces.sections.tables import HostLane, Lane, ReasonLane, Timeline
+from traces.sections.tables import HostLane, HostRows, Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
 from traces.steps.sample import STEPS
 from traces.timeline import Activities, RankTimeline
@@ -72,7 +72,7 @@ _THREAD_BITS: Final = 0xFFFFFF
 class HostKind:
     """One kind of rows, where their texts stand and what of a text may be shown."""
 
-    name: Literal["calls", "ranges", "functions"]
+    name: HostRows
     rows: Calls | Ranges
     text: IntArray
     texts: tuple[str, ...]

@@ -94,22 +94,12 @@ GRAPH_REPLAY: Final = "graph_replay"
 """Class of a graph replay recorded as one row: busy, its kernels unseen."""
 
 
-def is_communication(kernel: KernelClass) -> bool:
-    """Whether a kernel moves or waits for data of other GPUs."""
-    return kernel.class_ == "comm"
-
-
-def comm_kind(kernel: KernelClass) -> str:
-    """Kind of a communication kernel by its name alone.
+def kind_of(subclass: str) -> str:
+    """Kind of a subclass of communication by its name alone.
 
     `dp_*` never comes from a name, nor `tp` or `cp` for an NCCL kernel: those need evidence from
     the trace.
     """
-    return kind_of(kernel.subclass)
-
-
-def kind_of(subclass: str) -> str:
-    """Kind of a subclass of communication."""
     return _told().kind_of_subclass.get(subclass, "other_comm")
 
 

@@ -12,6 +12,7 @@ from traces.texts import Key, Recorded
 
 Group = Literal["budget", "absent", "moe"]
 WallId = Literal["memory", "communication", "host_overhead", "compute"]
+HostRows = Literal["calls", "ranges", "functions"]
 NameIndex = Annotated[int, Meta(ge=-1)]
 
 
@@ -76,7 +77,7 @@ class HostLane(Section):
     """CUDA calls, NVTX ranges or functions of one launching thread, as columns of one length."""
 
     thread: Count
-    kind: Literal["calls", "ranges", "functions"]
+    kind: HostRows
     depth: Count
     at_ns: tuple[Ns, ...]
     length_ns: tuple[Ns, ...]

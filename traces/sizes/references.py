@@ -39,6 +39,7 @@ _LAYOUT: Final[Mapping[Aspect, str]] = {
     "ep": "expert_model_parallel_size",
 }
 _ROUTINGS: Final[Mapping[Value, str]] = {True: "balanced", False: "natural"}
+Routing = Literal["balanced", "natural", "unknown"]
 Aspects = Mapping[Aspect, str | int | None]
 
 
@@ -60,7 +61,7 @@ class Reference(Struct, frozen=True):
     tflops_per_gpu: float
     step_s: float | None
     source: Said
-    routing: Literal["balanced", "natural", "unknown"]
+    routing: Routing
 
 
 class Differs(Struct, frozen=True):
@@ -87,7 +88,7 @@ _Row = tuple[str, int | None, str, str | None, str | None, str | None, float, fl
 
 class _Published(TableRow):
     source: str
-    routing: Literal["balanced", "natural", "unknown"]
+    routing: Routing
     rows: tuple[_Row, ...]
 
 

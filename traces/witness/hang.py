@@ -159,16 +159,15 @@ def _is_last(group: _Group, sequence: int, entered: ByRank) -> bool:
 
 def _difference(group: _Group, sequence: int, entered: ByRank) -> HangKind | None:
     operations = {entry.operation for entry in entered.values()}
-    if len(operations) > 1:
-        if _crossed(group, sequence, entered):
-            return HangKind.OTHER_ORDER
-        return HangKind.OTHER_OPERATION
     sizes = {entry.elements for entry in entered.values() if entry.elements}
-    if len(sizes) > 1 and operations <= _SAME_SIZE:
-        if _crossed(group, sequence, entered):
-            return HangKind.OTHER_ORDER
-        return HangKind.OTHER_SIZE
-    return None
+    kind = None
+    if len(operations) > 1:
+        kind = HangKind.OTHER_OPERATION
+    elif len(sizes) > 1 and operations <= _SAME_SIZE:
+        kind = HangKind.OTHER_SIZE
+    if kind and _crossed(group, sequence, entered):
+        return HangKind.OTHER_ORDER
+    return kind
 
 
 def _crossed(group: _Group, sequence: int, entered: ByRank) -> bool:

@@ -17,6 +17,7 @@ from msgspec import UNSET
 from msgspec.structs import astuple
 
 from heuristics.comparison.difference.alignment import Block, Scores, align
+from heuristics.comparison.difference.kernels import NO_PURPOSE
 from heuristics.comparison.difference.places import (
     ALIKE,
     SAME,
@@ -43,9 +44,6 @@ REPLACED: Final = Limit(
     "ours: attention without fusing is 5 to 9; a layer or a microbatch more is no replacement",
 )
 _REPLAY: Final = f"compute.{GRAPH_REPLAY}"
-_NO_PURPOSE: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
-"""Keys of communication whose purpose is not known."""
-
 Name = tuple[str, str]
 """Name and key of a kernel; a copy is called by its key."""
 Places = list[tuple[Kind, Place]]
@@ -126,7 +124,7 @@ def _bucket(kind: Kind) -> str:
 
 
 def _has_purpose(key: str) -> bool:
-    return key.startswith("comm.") and key not in _NO_PURPOSE
+    return key.startswith("comm.") and key not in NO_PURPOSE
 
 
 def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:

@@ -25,7 +25,7 @@ BORDER: Final = Limit(
     "kernel a recording",
     "ours: one that runs across the border of the windows counts on one side only",
 )
-_UNRESOLVED: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
+NO_PURPOSE: Final = frozenset({"comm.sendrecv_unresolved", "comm.ep_a2a", "comm.other_comm"})
 """Keys of kernels whose purpose one recording knows and another may not."""
 
 
@@ -208,11 +208,11 @@ def _by_name(rank: Rank) -> Named:
 def _same_keys(base: list[Kernels], new: list[Kernels]) -> tuple[Named, Named]:
     """The sides by key, cut to its first word where only one of them could resolve the name.
 
-    Then a key of `_UNRESOLVED` is on one side only, and another key has the kernels that it lacks.
+    Then a key of `NO_PURPOSE` is on one side only, and another key has the kernels that it lacks.
     """
     base_keyed, new_keyed = _by_key(base), _by_key(new)
     keys = base_keyed.keys() | new_keyed.keys()
-    if base and new and _UNRESOLVED & (base_keyed.keys() ^ new_keyed.keys()):
+    if base and new and NO_PURPOSE & (base_keyed.keys() ^ new_keyed.keys()):
         moved = [key for key in keys if _per_step(base_keyed[key]) != _per_step(new_keyed[key])]
         if len(moved) > 1:
             return _by_key(_with_key_cut(base)), _by_key(_with_key_cut(new))

@@ -22,7 +22,7 @@ import pytest
 
 import diagnoser
 from traces.missing import Missing
-from traces.names.kernels import classify_kernel, is_communication
+from traces.names.kernels import classify_kernel
 from traces.sections.addresses import Addresses
 
 EVERY_NS = 2_000
@@ -44,7 +44,7 @@ class Raw:
 
 
 def computes(name: str) -> bool:
-    return not is_communication(classify_kernel(name))
+    return classify_kernel(name).class_ != "comm"
 
 
 def of_json(path: Path) -> Raw:

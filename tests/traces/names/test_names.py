@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.places import DATA
 from traces.names.kernels import (
     classify_kernel,
-    comm_kind,
     gemm_format,
     is_matrix_work,
     is_one_of_a_pass,
     is_polled_kernel,
     is_simt_gemm,
+    kind_of,
     may_be_persistent,
     pass_of,
     quantize_format,
@@ -127,7 +127,7 @@ def test_kernels_of_every_expert_library_are_communication(name: str, subclass: 
     ],
 )
 def test_a_name_alone_never_claims_a_purpose_it_does_not_state(name: str, kind: str) -> None:
-    assert comm_kind(classify_kernel(name)) == kind
+    assert kind_of(classify_kernel(name).subclass) == kind
 
 
 def test_a_name_no_rule_knows_is_other_and_says_so() -> None:

@@ -173,11 +173,16 @@ def overlaps(
             yield shift, slice(mine, mine + common), slice(theirs, theirs + common)
 
 
+def _glanced_at(own_ns: IntArray) -> IntArray:
+    """Places of some of the ends, from the first to the last."""
+    return distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+
+
 def shifts_at_once(own_ns: IntArray, led_ns: IntArray) -> list[int]:
     """The shifts at which most ends are each the next after the other's, on one clock."""
     if min(len(own_ns), len(led_ns)) < ON_CLOCK:
         return []
-    picked = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+    picked = _glanced_at(own_ns)
     after = np.searchsorted(led_ns, own_ns[picked] - MEET.value)
     shifts, often = np.unique(after - picked, return_counts=True)
     best = shifts[order_of(-often)[:_BEST]]
@@ -191,7 +196,7 @@ def likely_shifts(own_ns: IntArray, led_ns: IntArray) -> list[int]:
         return []
     reach = min(_SHIFTS, abs(len(own_ns) - len(led_ns)) + fewer // 2)
     shifts = np.arange(-reach, reach + 1)
-    picked = distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+    picked = _glanced_at(own_ns)
     at = picked + shifts[:, np.newaxis]
     within = (at >= 0) & (at < len(led_ns))
     apart = np.where(within, led_ns[np.clip(at, 0, len(led_ns) - 1)] - own_ns[picked], np.nan)
