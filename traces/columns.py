@@ -112,25 +112,28 @@ class Memory(IntEnum):
 
 
 @frozen
-class Calls(Rows, Lasting):
-    """CUDA runtime and driver calls on the host, shape (n,). `name` indexes
-    `Columns.call_names`.
-    """
+class OnThread(Rows, Lasting):
+    """What host threads did, shape (n,)."""
 
     start_ns: IntArray
     end_ns: IntArray
     thread_gid: IntArray
+
+
+@frozen
+class Calls(OnThread):
+    """CUDA runtime and driver calls on the host, shape (n,). `name` indexes
+    `Columns.call_names`.
+    """
+
     correlation_id: IntArray
     name: IntArray
 
 
 @frozen
-class Ranges(Rows, Lasting):
+class Ranges(OnThread):
     """Closed NVTX ranges, shape (n,). `text` indexes `Columns.range_texts` (-1: no text)."""
 
-    start_ns: IntArray
-    end_ns: IntArray
-    thread_gid: IntArray
     text: IntArray
 
 
@@ -171,16 +174,13 @@ class Syncs(Rows):
 
 
 @frozen
-class HostSpans(Rows):
+class HostSpans(OnThread):
     """What host threads did besides CUDA calls (OS runtime calls, the profiler's own work), shape
     (n,).
 
     `name` indexes `names` (-1: none).
     """
 
-    start_ns: IntArray
-    end_ns: IntArray
-    thread_gid: IntArray
     name: IntArray
     names: tuple[str, ...]
 

@@ -29,14 +29,8 @@ NO_FRAME: Final = -1
 
 
 @frozen
-class Level:
+class Level(HostSpans):
     """Spans of one kind that may be named, shape (n,); `name` indexes `names`."""
-
-    start_ns: IntArray
-    end_ns: IntArray
-    thread_gid: IntArray
-    name: IntArray
-    names: Texts
 
     def text(self, name: int) -> str:
         """What is written of a name; empty where there is none."""
