@@ -19,13 +19,18 @@ class _Row(TableRow):
     settings: Texts
 
 
+class _Table(TableRow):
+    operations: Texts
+    rows: tuple[_Row, ...]
+
+
 @cache
-def _rows() -> tuple[_Row, ...]:
-    return read_table("traces.names", "process_groups.toml", dict[str, tuple[_Row, ...]])["rows"]
+def _table() -> _Table:
+    return read_table("traces.names", "process_groups.toml", _Table)
 
 
 def _row(description: str) -> _Row | None:
-    return next((row for row in _rows() if row.pattern.fullmatch(description)), None)
+    return next((row for row in _table().rows if row.pattern.fullmatch(description)), None)
 
 
 def known_group(description: str) -> str | None:
@@ -43,11 +48,6 @@ def settings_of(description: str) -> Texts:
     return ()
 
 
-_OPERATIONS: Final = (
-    *("BARRIER", "ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "ALLTOALL", "BROADCAST"),
-    *("COALESCED", "REDUCE", "GATHER", "SCATTER", "SEND", "RECV"),
-)
-"""In the order in which they are looked for: `REDUCE` is part of other names."""
 OTHER: Final = "OTHER"
 
 
@@ -56,7 +56,7 @@ def operation_named(text: str) -> str:
     ALLTOALL, ALLREDUCE; `OTHER` for what we do not know.
     """
     plain = compiled(r"[^A-Z]+").sub("", text.rpartition(":")[2].upper())
-    for operation in _OPERATIONS:
+    for operation in _table().operations:
         if operation.replace("_", "") in plain:
             return operation
     return OTHER

@@ -21,7 +21,7 @@ from traces.settings.corrections import Correction, alias, corrected_flag, is_al
 from traces.settings.draft import Draft
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import Knob, by_flag, knobs
-from traces.settings.names import lm_flags, nearest_in, say_unknown, shown
+from traces.settings.names import launcher_flags, lm_flags, nearest_in, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_flag
 from traces.settings.settings import NotAConfiguration
 from traces.settings.shell import UNKNOWN, Command, Script, Word, Words, files, read_script, texts
@@ -35,14 +35,6 @@ DIRECT: Final = "run_script.py"
 """What Megatron-Bridge's executor starts on each rank with variables that it sets: by hand it has
 none."""
 _NO_WORD: Final = Word("", 0)
-_LAUNCHES: Final = {
-    **dict.fromkeys(("--nproc-per-node", "--nproc_per_node", "--nproc"), "of_node"),
-    **dict.fromkeys(("--nnodes", "-N", "--nodes"), "nodes"),
-    **dict.fromkeys(("-n", "--ntasks", "-np", "--np"), "tasks"),
-    "--ntasks-per-node": "tasks_of_node",
-    "--gpus-per-node": "gpus_of_node",
-}
-"""Flags of launchers and of `#SBATCH`, by what they count."""
 
 
 def _counts(words: Iterable[Word]) -> dict[str, int | None]:
@@ -54,8 +46,8 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
         flag, value = word.name, word.value or after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
             flag, value = short[1], replace(word, text=short[2])
-        if flag in _LAUNCHES:
-            counts[_LAUNCHES[flag]] = _plain_number(value)
+        if counted := launcher_flags().get(flag):
+            counts[counted] = _plain_number(value)
     return counts
 
 

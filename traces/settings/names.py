@@ -34,6 +34,8 @@ class _Known(TableRow):
     harness: Names
     harness_short: dict[str, str]
     open_groups: Names
+    words: Names
+    launchers: dict[str, str]
     shared: dict[str, Names]
     own: dict[str, Names]
 
@@ -55,6 +57,18 @@ def lm_flags() -> frozenset[str]:
 def harness_flags() -> frozenset[str]:
     """Every flag of Bridge's scripts/performance, those of knobs included."""
     return _known().harness.union(by_harness())
+
+
+def known_words() -> frozenset[str]:
+    """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or
+    path.
+    """
+    return _known().words
+
+
+def launcher_flags() -> dict[str, str]:
+    """Flags of launchers and of `#SBATCH`, each with what it counts."""
+    return _known().launchers
 
 
 def long_flag(flag: str) -> str:

@@ -8,37 +8,10 @@ from heuristics.config.about import OPTIONS, Given
 from traces.patterns import compiled
 from traces.settings.harness_recipes import RECIPE, is_known_recipe
 from traces.settings.knobs import STAGE_LAYOUT, knobs
+from traces.settings.names import known_words
 from traces.settings.settings import Value
 from traces.settings.values import stage_count
 
-_KNOWN_WORDS: Final = frozenset(
-    {
-        "0",
-        "1",
-        "true",
-        "false",
-        "expandable_segments:True",
-        "INFO",
-        "WARN",
-        "VERSION",
-        "adam",
-        "sgd",
-        "muon",
-        "dist_muon",
-        "silu",
-        "gelu",
-        "swiglu",
-        "squared_relu",
-        "relu",
-        "quick_gelu",
-        "fast_gelu",
-        "openai_gelu",
-        "sigmoid",
-        "quick-gelu",
-    }
-)
-"""Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or
-path."""
 _PLAIN: Final = compiled(r"[0-9]+(\.[0-9a-z]+)*|[a-z0-9_]{1,24}|[A-Z]{1,4}[0-9]{2,4}[A-Z]{0,2}")
 """A version, a word of the frameworks, a GPU: nothing that could be a path or somebody's name."""
 
@@ -53,7 +26,7 @@ def shown(knob: str, value: Value, redact: bool) -> Any:
         (knob in knobs() and value in knobs()[knob].choices)
         or (knob == STAGE_LAYOUT and stage_count(value) is not None)
         or (knob == RECIPE and is_known_recipe(value))
-        or value in _KNOWN_WORDS
+        or value in known_words()
         or value.isdecimal()
     ):
         return value
@@ -80,7 +53,7 @@ def is_public(text: str) -> bool:
 @cache
 def _every_word() -> frozenset[str]:
     """Every text that a knob may have and that may be shown."""
-    words = {*_KNOWN_WORDS, "expandable_segments:True,graph_capture_record_stream_reuse:True"}
+    words = {*known_words(), "expandable_segments:True,graph_capture_record_stream_reuse:True"}
     for knob in knobs().values():
         words |= {*knob.choices, *knob.harness_choices}
     return frozenset(words)
