@@ -23,7 +23,7 @@ from traces.account.calls import (
     setting_up,
     settled_ns,
 )
-from traces.account.named import named_spans, spans_of
+from traces.account.named import named_spans, ranges_of_cause, spans_of
 from traces.account.pieces import BEGINNING, CAUSES, Pieces, Tiling, cut, tile
 from traces.arrays import (
     FOREVER,
@@ -105,14 +105,19 @@ def data_pauses(rank: RankTimeline) -> HostSpans:
     """Pauses outside CUDA calls of launching threads, each before an input copy.
 
     What the thread does in them (Python, a wait for a worker in the operating system) makes no
-    difference.
+    difference, but where ranges say when it loads: then it waits for a batch in these.
     """
     rows, pauses = rank.activities, [np.empty((3, 0), dtype=np.int64)]
-    feeding = rows.take(input_copies(rank))
+    feeding, loader = rows.take(input_copies(rank)), ranges_of_cause(rank.columns, "data")
     for thread in rows.launching_threads.tolist():
         own = feeding.launch_thread == thread
         copies_ns = feeding.launch_ns[own], np.sort(feeding.launch_ns[~own])
-        pauses.append(_on_thread(rank.columns, thread, *copies_ns))
+        spans = _on_thread(rank.columns, thread, *copies_ns)
+        loads = loader.take(loader.thread_gid == thread)
+        if len(loads):
+            begun = np.searchsorted(np.sort(loads.start_ns), spans[1])
+            spans = spans[:, begun > np.searchsorted(np.sort(loads.end_ns), spans[0], "right")]
+        pauses.append(spans)
     return spans_of(np.concatenate(pauses, axis=1))
 
 

@@ -69,9 +69,10 @@ def kernel_lines(result: Result) -> Blocks:
         sentence = words(kernel_code(largest.name), f"{share}: counted as compute, {purpose}.")
         yield Sentence(sentence, "Unknown kernel", Tone.NOTICE)
     layouts = "tensors go from NCHW to NHWC and back. Channels last throughout avoids it [CMP-10]."
+    of_what = "of the rest" if result.verdict.startup_ns else "of the time"
     for wall in result.walls:
         for layout_share in those(wall.evidence, measure="layout_frac"):
-            share = f"{percent(layout_share.value)} of the time: "
+            share = f"{percent(layout_share.value)} {of_what}: "
             yield statement(share + layouts, "Layout changes", Tone.NOTICE)
 
 

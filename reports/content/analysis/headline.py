@@ -60,12 +60,11 @@ def data_line(result: Result, walls: list[Wall]) -> str:
     Beside other walls, or none, copies are told of where many are exposed.
     """
     rank = telling_rank(result)
-    loading = rank.data_loading
-    if not loading or not rank.steps.found:  # without steps nothing tells input from weights
+    loading, share = rank.data_loading, _input_share(rank)
+    if not loading or share is None:
         return ""
     is_wall = any((wall.cost_by_kind_ns or {}).get(DATA) for wall in walls)
     waits = when(is_wall, _waits(rank, loading))
-    share = loading.input_copies_exposed_ns / rank.budget_ns.window
     if share < (LITTLE if is_wall else HALF_A_WALL).value:
         return waits
     text = f"{waits} Exposed copies of the input take {percent(share)}"
@@ -73,6 +72,13 @@ def data_line(result: Result, walls: list[Wall]) -> str:
     if pageable is not None:
         text += f", from {'pageable' if pageable else 'pinned'} memory"
     return f"{text}.".strip()
+
+
+def _input_share(rank: Rank) -> float | None:
+    """Of exposed copies of input; None without steps, where nothing tells input from weights."""
+    if not rank.data_loading or not rank.steps.found:
+        return None
+    return rank.data_loading.input_copies_exposed_ns / rank.budget_ns.window
 
 
 def _waits(rank: Rank, loading: DataLoading) -> str:
@@ -101,6 +107,10 @@ it."""
 _OWN: Final = "BOUND BY ITS OWN KERNELS"
 _BANDWIDTH: Final = "BOUND BY MEMORY BANDWIDTH"
 _COPIES: Final = "BOUND BY COPIES"
+_MOST_IN: Final[dict[Bucket, str]] = {
+    "exposed_copy": _COPIES,
+    "exposed_comm": "MOSTLY COMMUNICATION",
+}
 _UNSTEADY: Final = "NOT A STEADY-STATE RECORDING"
 _NAMED: Final = 2
 _OPAQUE: Final = 3
@@ -168,7 +178,8 @@ def headline(result: Result) -> Headline:
         under = [words("Most of the time is compute: ", *_takes(own)), *under]
     elif not own and label != _BANDWIDTH and judged:
         under = [optional("Most of the time is compute: {}.", classes), *under]
-    if slowing and part is not None and label != _COPIES:
+    has_said = (_input_share(telling_rank(result)) or 0.0) >= HALF_A_WALL.value
+    if slowing and part is not None and label != _COPIES and not has_said:
         under = [part_of_time(result, part), *under]
     if result.verdict.startup_ns and label != _UNSTEADY:
         under.insert(0, _startup(result))
@@ -210,8 +221,8 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
     """
     if (wall := part.wall) is None:
         text = part_of_time(result, part)
-        if part.bucket == "exposed_copy" and part.frac >= HALF:
-            return _COPIES, f"{text} {_open(result)}"
+        if part.bucket in _MOST_IN and part.frac >= HALF:
+            return _MOST_IN[part.bucket], f"{text} {_open(result)}"
         text += f" {_nearest(result)}{_open(result)}"
         if part.bucket == "idle" and part.frac >= HALF and held_by(result) == "stalled":
             return "HELD BACK ON THE GPU", text

@@ -62,7 +62,7 @@ class Unused:
 def unused(result: Result) -> Unused | None:
     """That part, where it is a tenth or more and no wall is proven; start-up is none of it.
 
-    Beside a wall that costs less: exposed copies, where memory is not that wall.
+    Beside a wall: exposed copies, where memory is not that wall.
     """
     startup_ns, whole_ns = result.verdict.startup_ns, all_windows_ns(result)
     if not whole_ns:
@@ -94,7 +94,7 @@ def unused(result: Result) -> Unused | None:
 
 def _copies_beside(result: Result, frac: float) -> Unused | None:
     is_priced = those(those(result.walls, outcome="finding"), id="memory")
-    if is_priced or frac < max(WALL.value, dearest_frac(result)):
+    if is_priced or frac < WALL.value:
         return None
     return Unused("exposed_copy", frac, None)
 

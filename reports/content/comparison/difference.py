@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from heuristics.comparison.without_steps import RERUN
 from heuristics.result.compared import (
     Compared,
     ComparedRow,
@@ -162,10 +163,16 @@ def headline(compared: TwoRuns) -> Headline:
 
 
 def certain(compared: TwoRuns) -> set[str]:
-    """The rows whose own interval does not hold zero, whatever the step does."""
+    """The rows whose own interval does not hold zero, whatever the step does, and that differ by
+    more than runs of one thing do.
+    """
     if not isinstance(compared, Compared):
         return set()
-    return {row.row for row in compared.attribution if known(row.ci95_ns)}
+    return {
+        row.row
+        for row in compared.attribution
+        if known(row.ci95_ns) and abs(row.delta_ns) > RERUN.value * max(row.base_ns, row.new_ns)
+    }
 
 
 def _interval(size: ComparedSize) -> str:
