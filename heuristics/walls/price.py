@@ -56,19 +56,17 @@ Priced = Price | Unpriced
 
 
 def price(costs: RunCosts, wall: WallId) -> Priced:
-    startup = costs.startup
-    if startup is not None and startup.leaves_too_little:
+    startup, telling = costs.startup, costs.telling(wall)
+    total_ns = sum(rank.by_wall[wall].ns for rank in telling)
+    judged_ns = sum(rank.start.judged_ns for rank in telling)
+    # what is saved beyond the rest is start-up
+    if startup is not None and (startup.leaves_too_little or total_ns > judged_ns):
         reason = say("walls.only-startup", part_frac=startup.frac)
         return Unpriced(Missing("walls", reason, cure("startup", costs.recorder)))
     opaque = _opaque(costs) if wall != "host_overhead" else None
     most = None if opaque is not None else costs.at_most_frac(wall)
-    telling = costs.telling(wall)
     if not telling:
         return Unpriced(_why(costs.ranks[0], wall) if opaque is None else opaque, most)
-    total_ns = judged_ns = 0
-    for rank in telling:
-        total_ns += rank.by_wall[wall].ns
-        judged_ns += rank.start.judged_ns
     if most is not None:  # of all ranks where a bound holds for those without a price
         judged_ns = costs.judged_ns
     return Price(

@@ -68,8 +68,8 @@ def find_out(result: Result) -> Iterator[Step]:
             yield _look("before_work", result)
         if shows_part(result, part) and part and (how := _look_of(result, part)):
             yield _look(how, result, f"targets {percent(part.frac)}")
-        for found in findings(result):
-            yield _look(_how(found), result)
+        looks = (_look(_how(found), result) for found in findings(result))
+        yield from {look.title: look for look in looks}.values()
     hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
     lookup, again = hows.values()
     for open_wall in open_walls(result):
