@@ -13,6 +13,9 @@ GOLDEN: Final = ROOT / "tests" / "golden"
 EMPTY: Final = {"edge_2026_no_kernels.sqlite"}
 """Real recordings without a kernel."""
 
+Export = Callable[..., Path]
+"""The fixture `export`: a recording -> the path of its export."""
+
 Reviewed = Callable[[Path, str], str]
 """The fixture `reviewed`: a file and the new text -> the text that was reviewed."""
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,17 @@ import pytest
 from diagnoser import __main__ as door
 from diagnoser.cli import run
 from tests.places import ROOT, Reviewed
-from tests.recordings.inputs import a_folder, empty, missing, no_kernels, scrambled, simple, text, truncated
+from tests.recordings.inputs import (
+    a_folder,
+    changed,
+    empty,
+    missing,
+    no_kernels,
+    scrambled,
+    simple,
+    text,
+    truncated,
+)
 
 
 def holding(name: str, content: bytes) -> Callable[[Path], Path]:
@@ -27,9 +35,7 @@ def holding(name: str, content: bytes) -> Callable[[Path], Path]:
 
 def database(name: str, statement: str) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
-        with closing(sqlite3.connect(folder / name)) as db:
-            db.execute(statement)
-        return folder / name
+        return changed(folder / name, statement)
 
     return make
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from html import unescape
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -12,8 +10,7 @@ import diagnoser
 from bench.simulate.recording import Recording
 from diagnoser.diagnosis import Diagnosis
 from tests.doubles.document import exposed
-
-Export = Callable[..., Path]
+from tests.places import Export
 
 
 def test_no_name_of_a_recording_opens_a_tag_in_a_notebook(export: Export) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bench.simulate.recording import Recording
 from diagnoser.cli import run
-
-Export = Callable[..., Path]
-GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
+from tests.places import Export
+from tests.recordings.inputs import GEMM
 
 
 def said(path: Path, capsys: pytest.CaptureFixture[str]) -> str:

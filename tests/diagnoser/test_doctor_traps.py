@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from bench.simulate.recording import Recording
 from diagnoser.cli import run
+from tests.places import Export
+from tests.recordings.inputs import GEMM, changed
 from traces.formats.open import ReadOptions, read_and_examine
 from traces.progress import silent
 from traces.recording.traps import Trap
 
-Export = Callable[..., Path]
 MS = 1_000_000
-GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 
 
 def small(*, end_ms: int = 9) -> Recording:
@@ -38,14 +35,6 @@ def said(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     out = capsys.readouterr().out
     assert "..." not in out.partition("Wrong in how")[2].partition("Good enough")[0]  # nothing is cut
     return " ".join(out.split())
-
-
-def changed(path: Path, *statements: str) -> Path:
-    with closing(sqlite3.connect(path)) as database:
-        for statement in statements:
-            database.execute(statement)
-        database.commit()
-    return path
 
 
 def test_a_sound_recording_has_no_trap(export: Export, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from msgspec.structs import replace
@@ -12,9 +9,8 @@ from msgspec.structs import replace
 import diagnoser
 from diagnoser.diagnosis import Diagnosis
 from tests.doubles.document import exposed
+from tests.places import Export
 from traces.missing import gap
-
-Export = Callable[..., Path]
 
 
 @pytest.fixture

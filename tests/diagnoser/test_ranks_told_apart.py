@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
 import diagnoser
 from bench.simulate.recording import Recording
 from tests.doubles.pages import first_screen, flat
+from tests.places import Export
 
-Export = Callable[..., Path]
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 US = 1_000
 

@@ -47,6 +47,8 @@ KERNEL = "vectorized_elementwise_kernel"
 GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 Judge = Callable[[Sequence[RankMeasurements]], Wall]
 NOBODY = Missing("", "nobody looked", "look")
+BLIND = Missing("replay", "clock offset: 3 ms", "record again")
+DOUBT = Missing("replay", "what the host waits for is not understood", "record more")
 UNBOUNDED = Bounds(None, None, None, None)
 SURE = Proofs(residual_free_error_frac=0.0, elastic_frac=0.5, unexplained_frac=0.0)
 

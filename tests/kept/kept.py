@@ -18,13 +18,19 @@ Source = Callable[[Path, Any], Documents]
 """Makes documents in a folder, from a seed or of a kind on."""
 
 
-def families(*rows: tuple[str, Source, Iterable[Any]]) -> pytest.MarkDecorator:
+def families_are_kept(*rows: tuple[str, Source, Iterable[Any]]) -> Callable[..., None]:
     """A test of each family; `{}` of its name is where its documents begin."""
     several = [(name.format(first), source, first) for name, source, firsts in rows for first in firsts]
-    return pytest.mark.parametrize(("family", "source", "first"), several, ids=[row[0] for row in several])
+
+    def test(tmp_path: Path, request: pytest.FixtureRequest, family: str, source: Source, first: Any) -> None:
+        _hold(family, source(tmp_path, first), request)
+
+    marked = pytest.mark.parametrize(("family", "source", "first"), several, ids=[row[0] for row in several])
+    found: Callable[..., None] = marked(test)
+    return found
 
 
-def hold(family: str, documents: Documents, request: pytest.FixtureRequest) -> None:
+def _hold(family: str, documents: Documents, request: pytest.FixtureRequest) -> None:
     """Each document of a family is what it was; `--update-golden` first makes the new ones what is kept.
 
     To see what changed of a document, make it here and at the commit before, and compare the two.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from bench.simulate.export import write_export
@@ -16,6 +18,14 @@ def simple(path: Path) -> Path:
         recording.range(f"iteration {step}", 1_000 * step, 1_000 * step + 900)
         recording.kernel(GEMM, 1_000 * step + 100, 1_000 * step + 800, launch_ns=1_000 * step + 50)
     write_export(path, recording)
+    return path
+
+
+def changed(path: Path, *statements: str) -> Path:
+    """An export, or another file of SQLite, after some statements."""
+    with closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.executescript(statement)
     return path
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,9 +13,8 @@ from hypothesis import strategies as some
 import diagnoser
 from diagnoser.cli import run
 from diagnoser.options.requests import command_line
+from reports.result.codec import Document
 from tests.doubles.sides import as_json, run_of
-
-Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +98,7 @@ def test_a_command_is_one_line_of_a_shell_without_folders(folder: str, name: str
     ({"graph_modules": "attn,moe_router"}, "--graph-modules attn,moe_router"),
     ({"packed_sequences": False}, "--no-packed-sequences"), ({"tp": 2, "ep": 8}, "--ep 8 --tp 2"),
 ])  # fmt: skip
-def test_what_is_said_of_a_run_is_told_in_known_words_only(about: Json, said: str) -> None:
+def test_what_is_said_of_a_run_is_told_in_known_words_only(about: Document, said: str) -> None:
     assert (
         command_line("analyze", [Path("/x/run.sqlite")], {}, about) == f"moe-diag analyze run.sqlite {said}"
     )

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from bench.simulate.recording import Recording
+from tests.places import Export
 from traces.formats.open import read_trace
 from traces.gpu_work import build
 from traces.intervals import spans
 from traces.measure.budget import measure_budget
-
-Export = Callable[..., Path]
 
 
 def budget(

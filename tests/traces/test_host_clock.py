@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import pytest
 
 import diagnoser
 from bench.simulate.recording import Recording
+from tests.places import Export
 
 US, MS = 1_000, 1_000_000
-Export = Callable[..., Path]
 HOST_TABLES = ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ import yaml
 
 from diagnoser.cli import run
 from tests.places import ROOT
+from tests.recordings.inputs import changed
 
 EXAMPLES: Final = ROOT / "docs" / "examples"
 CASES: Final = {
@@ -42,8 +42,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
             run(["demo", name, "--keep", str(folder / f"{name}.sqlite"), "-o", f"{folder}/{name}.txt"]) == 0
         )
     empty = shutil.copy(folder / "graphs.sqlite", folder / "no_kernels.sqlite")
-    with sqlite3.connect(empty) as export:
-        export.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
+    changed(Path(empty), "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
     (folder / "ci").mkdir()
     assert run(["analyze", str(folder / "graphs.sqlite"), "-o", str(folder / "ci" / "main.json")]) == 0
     return folder

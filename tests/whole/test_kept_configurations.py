@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from tests.kept import cards, sources
-from tests.kept.kept import Source, families, hold
+from tests.kept.kept import families_are_kept
 
-
-@families(
+test_documents_of_configurations_are_what_they_were = families_are_kept(
     ("configurations from {}", sources.drawn_configurations, range(0, 120, sources.EACH)),
     ("cards from {}", cards.cards, range(0, 400, cards.EACH)),
     ("files", sources.configurations, [0]),
@@ -21,7 +16,3 @@ from tests.kept.kept import Source, families, hold
     ("altered files from {}", sources.altered_files, range(0, 160, sources.EACH)),
     ("altered pairs from {}", sources.altered_pairs, range(0, 160, sources.EACH)),
 )
-def test_documents_of_configurations_are_what_they_were(
-    tmp_path: Path, request: pytest.FixtureRequest, family: str, source: Source, first: int
-) -> None:
-    hold(family, source(tmp_path, first), request)

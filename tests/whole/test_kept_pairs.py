@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from bench.compare_score.causes import CAUSES
 from tests.kept import sources
-from tests.kept.kept import Source, families, hold
+from tests.kept.kept import families_are_kept
 
-
-@families(
+test_documents_of_pairs_are_what_they_were = families_are_kept(
     ("one cause from {}", sources.pairs_of_one_cause, range(0, len(CAUSES), sources.FEW)),
     ("pairs of other kinds", sources.pairs_of_other_kinds, [0]),
     ("pairs of small runs from {}", sources.pairs_of_small_runs, range(0, 60, sources.EACH)),
     ("pairs of trainings from {}", sources.pairs_of_trainings, range(0, 40, sources.EACH)),
 )
-def test_documents_of_pairs_are_what_they_were(
-    tmp_path: Path, request: pytest.FixtureRequest, family: str, source: Source, first: int
-) -> None:
-    hold(family, source(tmp_path, first), request)

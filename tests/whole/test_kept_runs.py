@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from tests.kept import sources
-from tests.kept.kept import Source, families, hold
+from tests.kept.kept import families_are_kept
 
-
-@families(
+test_documents_of_recordings_are_what_they_were = families_are_kept(
     ("demo", sources.demo, [0]),
     ("small runs from {}", sources.small_runs, range(1000, 1060, sources.EACH)),
     ("exceptions from {}", sources.exceptions, range(3000, 3060, sources.EACH)),
@@ -22,7 +17,3 @@ from tests.kept.kept import Source, families, hold
     ("facts of profiles from {}", sources.facts_of_profiles, range(0, 160, sources.EACH)),
     ("facts of trainings from {}", sources.facts_of_trainings, range(0, 140, sources.EACH)),
 )
-def test_documents_of_recordings_are_what_they_were(
-    tmp_path: Path, request: pytest.FixtureRequest, family: str, source: Source, first: int
-) -> None:
-    hold(family, source(tmp_path, first), request)

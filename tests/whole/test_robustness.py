@@ -20,6 +20,7 @@ from reports.result.codec import Document
 from tests.agreement.untold import unexplained
 from tests.doubles.document import DISPATCH, GEMM, MS, US, exposed
 from tests.places import ROOT
+from tests.recordings import inputs
 from traces.columns import NULL
 from traces.errors import InputError, MoeDiagError, NothingToDiagnose
 from traces.formats.nsys_schema import KERNELS, USED_TABLES
@@ -73,10 +74,7 @@ def changed(tmp_path: Path) -> Callable[..., Path]:
     def change(*statements: str) -> Path:
         path = tmp_path / "run.sqlite"
         path.write_bytes(whole())
-        with closing(sqlite3.connect(path, isolation_level=None)) as db:
-            for statement in statements:
-                db.execute(statement)
-        return path
+        return inputs.changed(path, *statements)
 
     return change
 

@@ -17,6 +17,7 @@ from diagnoser.history.own_file import why_not_opened
 from diagnoser.history.store import Store
 from tests.doubles.history import document
 from tests.hostile.attachments import given_away, looked_at
+from tests.recordings.inputs import changed
 from traces.errors import InputError, OutputNotWritable
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -120,8 +121,7 @@ def test_beside_a_history_that_is_to_be_made_nothing_is_followed_either(history:
 
 
 def test_a_write_ahead_log_is_no_way_of_ours(history: Store) -> None:
-    with closing(sqlite3.connect(history.path)) as database:
-        database.execute("PRAGMA journal_mode = WAL")
+    changed(history.path, "PRAGMA journal_mode = WAL")
     assert "another way of SQLite" in refused(history)
 
 
@@ -145,8 +145,7 @@ SCHEMAS = {
 
 @pytest.mark.parametrize("sql", SCHEMAS.values(), ids=SCHEMAS)
 def test_a_history_with_more_than_our_tables_is_refused(history: Store, sql: str) -> None:
-    with closing(sqlite3.connect(history.path)) as database:
-        database.executescript(sql)
+    changed(history.path, sql)
     assert "holds more than moe-diag puts there" in refused(history)
 
 
@@ -178,9 +177,7 @@ VALUES = {
 
 @pytest.mark.parametrize("sql", VALUES.values(), ids=VALUES)
 def test_values_of_other_kinds_are_damage(history: Store, sql: str) -> None:
-    with closing(sqlite3.connect(history.path)) as database:
-        database.execute(sql)
-        database.commit()
+    changed(history.path, sql)
 
     def read() -> None:
         history.rows()

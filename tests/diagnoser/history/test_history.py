@@ -18,6 +18,7 @@ from diagnoser.history.kept import baseline_document
 from diagnoser.history.store import NotAHistory, Store, history_file
 from tests.doubles.history import document
 from tests.places import ROOT
+from tests.recordings.inputs import changed
 from traces.errors import NotAResult, NothingToDiagnose, OutputNotWritable, UsageError
 
 
@@ -128,9 +129,7 @@ def test_a_newer_layout_is_refused_in_one_line_and_left_alone(history: Store) ->
 
 
 def other_database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("create table results (id integer)")
-        database.commit()
+    changed(path, "create table results (id integer)")
 
 
 def notes(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,9 @@ import pytest
 import diagnoser
 from bench.simulate.recording import Recording
 from tests.doubles.pages import first_screen, flat
+from tests.places import Export
 
 US, MS = 1_000, 1_000_000
-Export = Callable[..., Path]
 
 
 def calling(

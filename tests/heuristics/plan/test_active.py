@@ -15,6 +15,7 @@ from heuristics.plan.planned import Plan
 from heuristics.result.judged import Room
 from heuristics.run.run import Run
 from tests.doubles.opinions import (
+    BLIND,
     COMPUTE,
     NOBODY,
     WINDOW_NS,
@@ -26,7 +27,6 @@ from tests.doubles.opinions import (
     paying,
     rank,
 )
-from traces.missing import Missing
 from traces.names.frameworks import Framework
 from traces.sections.tables import WallId
 from traces.settings.knobs import MICRO_BATCH
@@ -103,7 +103,6 @@ def test_what_the_stack_may_not_have_is_absent_and_what_the_run_forbids_is_not(s
 LEVERS = [number for number in WALL_ORDER["compute"] if CATALOGUE[number].lever]
 SEEN = [number for number in LEVERS if CATALOGUE[number].lever != "known_off"]
 """Levers of a run of which no file tells what it does without."""
-BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 
 
 def test_without_a_wall_there_are_levers_where_they_are_asked_for_and_no_fixes() -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from bench.simulate.recording import Recording
 from heuristics.run.run import WALL_IDS
 from tests.doubles.opinions import GEMM, JUDGE, costs, measured, rank
+from tests.places import Export
 from traces.measure.bounds import Bounds
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
 
-Export = Callable[..., Path]
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 BLIND = Missing("replay", "no launch was recorded", "record more")
 US = 1_000

@@ -14,6 +14,7 @@ from heuristics.walls.confidence import about_others, level_of, reasons_against,
 from heuristics.walls.costs import costs_of
 from heuristics.walls.verdict import verdict_of
 from tests.doubles.opinions import (
+    BLIND,
     NOBODY,
     SURE,
     account,
@@ -29,13 +30,10 @@ from tests.doubles.opinions import (
 )
 from tests.recordings.ranks import Work, analyse_run, together
 from traces.measurements import RankMeasurements
-from traces.missing import Missing
 from traces.ranks.summaries.summary import Group, GroupSource
 from traces.sections.run import Run
 from traces.sections.tables import WallId
 from traces.steps.found import Steps, one_window
-
-BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 
 
 class Sure(NamedTuple):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,13 +14,9 @@ from heuristics.result.judged import Verdict, Wall
 from heuristics.walls.costs import costs_of
 from heuristics.walls.verdict import find_verdict
 from heuristics.walls.verdict import verdict_of as of_walls
-from tests.doubles.opinions import SURE, costs, rank, wall, walls, with_memory
+from tests.doubles.opinions import BLIND, DOUBT, SURE, costs, rank, wall, walls, with_memory
 from traces.missing import Missing, known
 from traces.sections.tables import WallId
-
-Export = Callable[..., Path]
-BLIND = Missing("replay", "clock offset: 3 ms", "record again")
-DOUBT = Missing("replay", "what the host waits for is not understood", "record more")
 
 
 def verdict_of(*found: Wall) -> Verdict:

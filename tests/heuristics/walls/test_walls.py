@@ -13,6 +13,8 @@ from heuristics.walls.memory import does_not_fit
 from heuristics.walls.price import only_in_first_step
 from tests.by_hand.run import Run
 from tests.doubles.opinions import (
+    BLIND,
+    DOUBT,
     JUDGE,
     NOBODY,
     SURE,
@@ -35,7 +37,6 @@ from traces.missing import Missing, known
 from traces.sections.rank import A2a, Span
 from traces.sections.tables import WallId
 
-DOUBT = Missing("replay", "what the host waits for is not understood", "record more")
 US = 1_000
 
 
@@ -171,9 +172,6 @@ def test_where_clocks_are_apart_only_the_partition_bounds_a_wall() -> None:
     costs, walls = outcomes(run)
     assert costs == CLEAR | {"host_overhead": ("unmeasurable", None)}
     assert "clocks may be apart" in walls["host_overhead"].missing[0]
-
-
-BLIND = Missing("replay", "clock offset: 3 ms", "record again")
 
 
 @pytest.mark.parametrize("wall", WALL_IDS)

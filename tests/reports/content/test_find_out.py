@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from types import SimpleNamespace
 
 import msgspec
@@ -17,6 +15,7 @@ from reports.content.blocks import Step, words
 from reports.result.codec import decode
 from tests.by_hand.run import Run, written
 from tests.doubles.pages import first_screen, flat
+from tests.recordings.inputs import changed
 from tests.recordings.simulated import scenario
 
 CHANGE = Step("HST-3", words("Launch as graphs"), "targets 10 %", (), high=0.1, replayed=False)
@@ -96,12 +95,12 @@ def test_gpus_of_one_process_are_no_ranks_and_what_their_host_communicates_is_no
         run.range("MPI_Allreduce", start + 5, start + 45)
     with written(run) as (path,):
         screens = [flat(diagnoser.analyze(path).text())]
-        with closing(sqlite3.connect(path)) as db, db:  # as newer exports have them
-            db.execute("INSERT INTO StringIds VALUES (7777, 'MPI_Allreduce')")
-            db.execute(
-                "CREATE TABLE MPI_P2P_EVENTS AS SELECT start, end, globalTid, 7777 AS textId FROM NVTX_EVENTS"
-            )
-            db.execute("DELETE FROM NVTX_EVENTS")
+        changed(  # as newer exports have them
+            path,
+            "INSERT INTO StringIds VALUES (7777, 'MPI_Allreduce')",
+            "CREATE TABLE MPI_P2P_EVENTS AS SELECT start, end, globalTid, 7777 AS textId FROM NVTX_EVENTS",
+            "DELETE FROM NVTX_EVENTS",
+        )
         screens.append(flat(diagnoser.analyze(path).text()))
     for screen in screens:
         assert "2 GPUs of one process: window 1,540 ms" in screen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import msgspec
@@ -17,17 +16,16 @@ from diagnoser.cli import run
 from diagnoser.demo import unpack
 from heuristics.result.brief import Brief
 from heuristics.result.result import Result
+from reports.result.codec import Document
 from reports.result.json_text import render_json
 from reports.write.brief import NAME, _cut, write_brief
 from tests.agreement.schema import schema
 
-Json = dict[str, Any]
 
-
-def brief_of(result: Result) -> Json:
+def brief_of(result: Result) -> Document:
     """The short document, held against its schema and its size."""
     text = write_brief(result)
-    document: Json = json.loads(text)
+    document: Document = json.loads(text)
     jsonschema.Draft202012Validator(schema(Brief)).validate(document)
     assert len(text.encode()) < 4096
     return document

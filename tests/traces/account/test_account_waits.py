@@ -25,41 +25,28 @@ def blocked(run: Run, place: int = 0, **how: Any) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("launch", "end", "held"),
+    ("launch", "end", "called", "process", "held"),
     [
-        (20, 160, 60),
-        (29, 160, 60),
-        (30, 160, 0),  # launched as the call began
-        (40, 160, 0),  # launched after the call began: it cannot have waited for that
-        (20, 170, 70),  # ends as the call returns
-        (20, 171, 0),  # still runs when the call has returned
+        (20, 160, 30, 0, 60),
+        (29, 160, 30, 0, 60),
+        (30, 160, 30, 0, 0),  # launched as the call began
+        (40, 160, 30, 0, 0),  # launched after the call began: it cannot have waited for that
+        (20, 170, 30, 0, 70),  # ends as the call returns
+        (20, 171, 30, 0, 0),  # still runs when the call has returned
+        (20, 130, 130, 0, 0),  # had ended when the call began
+        (20, 160, 30, 1, 0),  # of another process on the GPU
     ],
 )
-def test_a_call_waits_only_for_what_was_launched_before_it_and_ends_within_it(
-    launch: float, end: float, held: float
+def test_a_call_waits_only_for_what_its_process_launched_before_it_and_ends_within_it(
+    launch: float, end: float, called: float, process: int, held: float
 ) -> None:
     run = begun()
-    run.work("send_recv", 100, end, launch=(launch, launch + 1), stream=20, thread=1)
-    run.call("device_sync", 30, 170)
+    about: dict[str, Any] = {"stream": 20, "thread": 1 - process}
+    run.process(process, device=0).work("send_recv", 100, end, launch=(launch, launch + 1), **about)
+    run.call("device_sync", called, 170)
     run.work("gemm", 190, 250, launch=(180, 185))
     assert blocked(run) == ({"sendrecv_unresolved": held} if held else {})
-
-
-def test_what_had_ended_when_a_call_began_holds_it_no_more() -> None:
-    run = begun()
-    run.work("send_recv", 100, 130, launch=20, stream=20)
-    run.call("device_sync", 130, 170)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    assert blocked(run) == {}
     assert run.account().masked == 0
-
-
-def test_work_of_another_process_on_the_gpu_holds_no_call_of_this_one() -> None:
-    run = begun()
-    run.process(1, device=0).work("send_recv", 100, 160, launch=20, stream=20)
-    run.call("device_sync", 30, 170)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    assert blocked(run) == {}
 
 
 @pytest.mark.parametrize("calls", ["malloc", "free"])
@@ -163,31 +150,25 @@ def test_a_synchronisation_reads_token_counts_where_such_a_copy_was_the_last_of_
 
 
 @pytest.mark.parametrize(
-    ("waits_at", "stream", "held"),
-    [(22, 7, 60), (20, 7, 60), (18, 7, 0), (30, 7, 0), (40, 7, 0), (22, 9, 60)],
+    ("gathers_on", "waits_at", "stream", "held"),
+    [
+        *((24, at, 7, held) for at, held in ((22, 60), (20, 60), (18, 0), (30, 0), (40, 0))),
+        (24, 22, 9, 60),
+        *((7, None, None, 60), (24, None, None, 0)),  # unknown: those on which not only communication runs
+    ],
 )
 def test_who_synchronises_with_one_stream_may_wait_for_another_where_some_stream_was_told_to(
-    waits_at: float, stream: int, held: float
+    gathers_on: int, waits_at: float | None, stream: int | None, held: float
 ) -> None:
     """Told between the launch of the gather, at 20, and the call at 30."""
     run = begun()
-    run.work("all_gather", 100, 160, launch=20, stream=24)
-    run.call("stream_wait", waits_at, waits_at + 1)
+    run.work("all_gather", 100, 160, launch=20, stream=gathers_on)
+    if waits_at is not None:
+        run.call("stream_wait", waits_at, waits_at + 1)
     run.call("sync", 30, 170, stream=stream)
     run.work("gemm", 190, 250, launch=(180, 185))
     assert blocked(run) == ({"other_comm": held} if held else {})
     assert run.account().masked == 60 - held
-
-
-@pytest.mark.parametrize(("stream", "held"), [(7, 60), (24, 0)])
-def test_who_synchronises_with_an_unknown_stream_waits_for_those_on_which_not_only_communication_runs(
-    stream: int, held: float
-) -> None:
-    run = begun()
-    run.work("all_gather", 100, 160, launch=20, stream=stream)
-    run.call("sync", 30, 170)
-    run.work("gemm", 190, 250, launch=(180, 185))
-    assert blocked(run) == ({"other_comm": held} if held else {})
 
 
 def test_of_several_that_run_apart_the_call_outlasted_the_last() -> None:

@@ -11,11 +11,11 @@ from traces.account.device import Latencies, find_queueing
 US = 1_000
 
 
-def behind(late: float, count: int = 40, call: float = 2) -> Run:
-    """Kernels of 100 us, 50 apart, each launched so long before it starts, in a call of `call`."""
+def behind(late: float, count: int = 40, call: float = 2, pause: int = 50) -> Run:
+    """Kernels of 100 us with a pause between, each launched so long before it starts, in a call of `call`."""
     run = Run()
     for turn in range(count):
-        begin = 3_000 + 150 * turn
+        begin = 3_000 + (100 + pause) * turn
         run.work("gemm", begin, begin + 100, launch=(begin - late, begin - late + call))
     return run
 
@@ -40,6 +40,8 @@ def with_early(early: int, of: int, by: float) -> Run:
         (behind(late=300, call=351), 300),
         (behind(late=3_000, count=32), 3_000),
         (behind(late=3_000, count=31), 0),  # few launches say nothing
+        (behind(late=3_000, pause=1), 0),  # a host that stays ahead is trusted whatever its clock
+        (behind(late=3_000, pause=2), 3_000),  # 2 us of every 102 would be the host's: more than 1 %
         (with_early(early=1, of=100, by=51), 0),  # one of a hundred may bear another call's number
         (with_early(early=2, of=100, by=51), -51),
         (with_early(early=2, of=100, by=50), 0),  # no more than a skew

@@ -17,7 +17,6 @@ from bench.simulate.export import write_export
 from tests.by_hand.names import KERNELS
 from tests.by_hand.run import Run
 from tests.kept.pairs import both_sides
-from traces.account.clocks import clock_offset_ns
 from traces.account.inferred import _busiest, signature, stream_waits, synchronised_streams, wait_calls
 from traces.account.producers import MOST, event_edges, find_producers, pending
 from traces.columns import NULL
@@ -428,24 +427,6 @@ def test_room_that_a_kernel_launched_later_holds_is_marked() -> None:
     second = find_producers(beside_weight_gradients(launched=-4).rank())
     assert (first.room.tolist(), second.room.tolist(), first.place.shape) == ([-1, -1], [-1, 0], (2, 1))
     assert find_producers(beside_weight_gradients(launched=0).rank()).room.tolist() == [-1, 0]  # at once
-
-
-def behind_its_host(pause: int, count: int = 40) -> Run:
-    """Kernels of 100 us launched 3 ms ahead, one every 100 us, and so long a pause before each."""
-    run = Run()
-    for turn in range(count):
-        begin = 3_000 + (100 + pause) * turn
-        run.work("gemm", begin, begin + 100, launch=begin - 3_000)
-    return run
-
-
-def test_a_host_that_stays_ahead_whatever_its_clock_is_trusted() -> None:
-    assert clock_offset_ns(behind_its_host(pause=1).rank()) == 0
-
-
-def test_work_that_may_follow_its_launches_at_once_has_clocks_apart() -> None:
-    """2 us of every 102 without compute would be the host's if the clocks were 3 ms apart: more than 1 %."""
-    assert clock_offset_ns(behind_its_host(pause=2).rank()) == 3_000 * US
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 from types import FrameType
 
 import pytest
 
+from tests.recordings.inputs import changed
 from tests.recordings.nsys import EXPORTS_WELL, desk
 from traces.errors import DamagedTrace, ExportFailed, NsysUnavailable
 from traces.formats import nsys_tool, sqlite_tables
@@ -70,14 +69,12 @@ def test_a_query_without_an_end_hears_a_signal_and_a_value_has_a_length(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_tables, "_ALWAYS", 1 << 40)  # it is not ended for its length
-    path = tmp_path / "run.sqlite"
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute(
-            "CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
-            "SELECT x FROM n WHERE x < 0"
-        )
-
-        database.execute("CREATE VIEW wide AS SELECT zeroblob(500000000) AS x")
+    path = changed(
+        tmp_path / "run.sqlite",
+        "CREATE VIEW endless AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "
+        "SELECT x FROM n WHERE x < 0",
+        "CREATE VIEW wide AS SELECT zeroblob(500000000) AS x",
+    )
 
     def up(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

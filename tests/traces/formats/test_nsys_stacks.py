@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from bench.simulate.export import write_export
 from bench.simulate.recording import Recording
+from tests.recordings.inputs import changed
 from traces.columns import HostSpans
 from traces.formats.open import read_trace
 
@@ -59,12 +58,11 @@ def test_a_stack_of_a_call_lasts_as_long_as_the_call(tmp_path: Path) -> None:
     path, made = tmp_path / "run.sqlite", recording()
     made.call("cudaStreamSynchronize_v3020", 1_000_000, 4_000_000, pid=PID)
     write_export(path, made)
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute(
-            "CREATE TABLE CUDA_CALLCHAINS (id INTEGER, symbol INTEGER, module INTEGER, stackDepth INTEGER)"
-        )
-        for number, text in ((90_001, "wait_for_batch"), (90_002, "/srv/megatron/core/x.py")):
-            db.execute("INSERT INTO StringIds VALUES (?, ?)", (number, text))
-        db.execute("INSERT INTO CUDA_CALLCHAINS VALUES (5, 90001, 90002, 0)")
-        db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET callchainId = 5 WHERE start = 1000000")
+    changed(
+        path,
+        "CREATE TABLE CUDA_CALLCHAINS (id INTEGER, symbol INTEGER, module INTEGER, stackDepth INTEGER)",
+        "INSERT INTO StringIds VALUES (90001, 'wait_for_batch'), (90002, '/srv/megatron/core/x.py')",
+        "INSERT INTO CUDA_CALLCHAINS VALUES (5, 90001, 90002, 0)",
+        "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET callchainId = 5 WHERE start = 1000000",
+    )
     assert frames(path) == [("/srv/megatron/core/x.py(0): wait_for_batch", 1_000_000, 4_000_000)]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 import diagnoser
 from bench.simulate.recording import Recording
+from tests.places import Export
 from traces.formats.open import read_trace
 from traces.gpu_work import build
 
 US = 1_000
-Export = Callable[..., Path]
 OF: dict[str, Callable[[int], int]] = {
     "all 0": lambda _: 0,
     "all equal": lambda _: 7,

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +11,10 @@ import pytest
 import diagnoser
 from bench.simulate.export import schema_versions, write_export
 from bench.simulate.recording import Recording
+from tests.places import Export
+from tests.recordings.inputs import GEMM, changed
 from traces.errors import DamagedTrace, NothingToDiagnose
 
-Export = Callable[..., Path]
-
-GEMM = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 SENDRECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 
 
@@ -37,14 +33,6 @@ def two_ranks() -> Recording:
 def ranks(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = diagnoser.analyze(path).to_dict()["ranks"]
     return found
-
-
-def change(path: Path, *statements: str) -> Path:
-    with closing(sqlite3.connect(path)) as db:
-        for statement in statements:
-            db.execute(statement)
-        db.commit()
-    return path
 
 
 def expect_two_ranks(path: Path) -> None:
@@ -131,7 +119,7 @@ def test_graph_launches_at_the_edges_of_a_cut_capture_are_not_missed(export: Exp
 
 
 def test_rows_without_a_process_among_several_say_so(export: Export) -> None:
-    path = change(export(two_ranks()), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL")
+    path = changed(export(two_ranks()), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = NULL")
     document = diagnoser.analyze(path).to_dict()
     assert document["ranks"][0]["process"] is None
     assert "ranks[0].process" in [gap["path"] for gap in document["missing"]]
@@ -147,7 +135,7 @@ def test_rows_without_a_process_among_several_say_so(export: Export) -> None:
 def test_an_absent_table_is_named_and_no_reason_to_fail(export: Export, table: str) -> None:
     recording = two_ranks()
     recording.range("iteration 1", 90, 200)
-    path = change(export(recording), f"DROP TABLE {table}")
+    path = changed(export(recording), f"DROP TABLE {table}")
     document = diagnoser.analyze(path).to_dict()
     assert len(document["ranks"]) == 2
     if not table.startswith("META"):
@@ -155,7 +143,7 @@ def test_an_absent_table_is_named_and_no_reason_to_fail(export: Export, table: s
 
 
 def test_kernels_without_names_are_unknown_not_lost(export: Export) -> None:
-    document = diagnoser.analyze(change(export(two_ranks()), "DROP TABLE StringIds")).to_dict()
+    document = diagnoser.analyze(changed(export(two_ranks()), "DROP TABLE StringIds")).to_dict()
     (first, _) = document["ranks"]
     assert first["compute_by_class_ns"] == {"other": 80}  # communication among them cannot be told
     (unknown,) = first["unknown_kernels"]
@@ -181,7 +169,7 @@ def test_rows_without_times_are_left_out_and_counted(export: Export) -> None:
 def test_times_that_cannot_be_or_are_no_whole_numbers_are_damage(
     export: Export, change_of: str, said: str
 ) -> None:
-    path = change(export(two_ranks()), f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET {change_of}")
+    path = changed(export(two_ranks()), f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET {change_of}")
     with pytest.raises(DamagedTrace, match=said):
         diagnoser.analyze(path)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from bench.simulate.recording import Recording
 from tests.by_hand.run import Run
+from tests.places import Export
 from tests.recordings.launches import GEMM, NO_ACCOUNT, NORM, measured, rank_of
 from traces.intervals import spans
 from traces.measure.a2a import measure_a2a
@@ -17,7 +18,6 @@ from traces.resolve.kinds import resolve_kinds
 from traces.sections.rank import A2a
 from traces.steps.found import Step, from_steps
 
-Export = Callable[..., Path]
 HYBRID = "void hybrid_ep::dispatch_kernel<8, true>(P)"
 PASS = (("permute", 10), ("send_recv", 50), ("send_recv", 5), ("grouped_gemm", 10), ("send_recv", 40))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.by_hand.run import Run
+from tests.places import Export
 from tests.recordings.launches import GEMM, NORM, NORM_BACKWARD, ROUTER, SENDRECV, Line, rank_of
 from traces.intervals import spans
 from traces.measure.memory import measure_memory
@@ -21,7 +20,6 @@ from traces.steps.found import Step, Steps, from_steps
 from traces.timeline import RankTimeline
 from traces.training import roles_of
 
-Export = Callable[..., Path]
 FORWARD = "cudnn_generated_oss_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"
 BACKWARD = "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26"
 GRADIENT = "nvjet_tst_256x128_64x4_1x2_h_bz_coopA_NNT"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench.simulate.recording import Recording
+from tests.places import Export
 from tests.recordings.kineto import GEMM, PID, Event, call, on_gpu, write
 from tests.recordings.launches import rank_of
 from traces.addresses.measure import READ
@@ -20,7 +20,6 @@ from traces.measure.memory import memory_curve, peak_memory
 from traces.measure.memory_snapshot import snapshot_of, used_over_entries
 from traces.missing import Missing
 
-Export = Callable[..., Path]
 TABLE = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 
 

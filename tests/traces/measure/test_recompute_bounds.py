@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.by_hand.run import Run
+from tests.places import Export
 from tests.recordings.launches import GEMM, Line, rank_of
 from traces.intervals import spans
 from traces.measure.recompute import Recompute, measure_recompute
@@ -17,7 +17,6 @@ from traces.measure.recompute_extent import recompute_at_most_ns
 from traces.missing import Missing, known
 from traces.training import roles_of
 
-Export = Callable[..., Path]
 CONVOLVE = "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt64x128x32"
 COLLECT = "void at::native::batch_norm_collect_statistics_kernel<at::native::Var, float>"
 RELU = "void at::native::vectorized_elementwise_kernel<4, at::native::relu>"

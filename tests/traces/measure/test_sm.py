@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from bench.simulate.recording import Recording
+from tests.places import Export
+from tests.recordings.inputs import changed
 from traces.columns import SmLimits
 from traces.formats.nsys_metrics import read_gpu_samples
 from traces.formats.nsys_sqlite import read_export
@@ -22,7 +24,6 @@ from traces.measure.sm_launches import NONE_SEEN
 from traces.missing import Missing, known
 from traces.sections.rank import Sm
 
-Export = Callable[..., Path]
 US = 1_000
 NVJET = "nvjet_tst_128x256_64x4_2x1_v_bz_TNT"
 COMM = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<(unsigned long)4096>)"
@@ -203,12 +204,8 @@ def test_limits_of_an_sm_are_read_from_the_gpu_table(export: Export, schema: str
     path = export(some, schema=schema)
     table, of = ("TARGET_INFO_CUDA_GPU", "Multiprocessor") if schema == "none" else ("TARGET_INFO_GPU", "Sm")
     shared = f"maxSharedMemoryPer{of}" if schema == "none" else "maxShmemPerSm"
-    with closing(sqlite3.connect(path)) as db:  # the driver of 2021 told no blocks: 0
-        db.execute(
-            f"UPDATE {table} SET maxWarpsPer{of} = 64, maxBlocksPer{of} = 0, "
-            f"maxRegistersPer{of} = 65536, {shared} = 233472"
-        )
-        db.commit()
+    limits = f"maxWarpsPer{of} = 64, maxBlocksPer{of} = 0, maxRegistersPer{of} = 65536, {shared} = 233472"
+    changed(path, f"UPDATE {table} SET {limits}")  # the driver of 2021 told no blocks: 0
     with SqliteTables(path) as tables:
         (listed,) = read_export(tables).info.gpus
     assert listed.limits == SmLimits(64, None, 65_536, 233_472)
@@ -283,12 +280,11 @@ def test_both_layouts_of_gpu_metrics_give_the_same_series(
 def test_a_hole_in_the_sampling_stays_a_hole(export: Export) -> None:
     path = export(half_gemm_half_norm())
     add_new_metrics(path)
-    with closing(sqlite3.connect(path)) as db:
-        db.execute(
-            "UPDATE GPU_METRICS SET timestamp = 900000, rawTimestamp = 900000 WHERE timestamp = 200000"
-        )
-        db.execute("INSERT INTO GPU_METRICS SELECT 1000000, 1000000, typeId, metricId, 0 FROM GPU_METRICS")
-        db.commit()
+    changed(
+        path,
+        "UPDATE GPU_METRICS SET timestamp = 900000, rawTimestamp = 900000 WHERE timestamp = 200000",
+        "INSERT INTO GPU_METRICS SELECT 1000000, 1000000, typeId, metricId, 0 FROM GPU_METRICS",
+    )
     with SqliteTables(path) as tables:
         series = read_gpu_samples(tables)[0]
     assert series.end_ns.tolist() == [100 * US, 200 * US, 1000 * US, 1100 * US]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from bench.simulate.recording import Recording
 from tests.by_hand.run import Run
+from tests.places import Export
 from tests.recordings.launches import ADAM, GEMM, NO_ACCOUNT, NORM, SENDRECV, rank_of
 from traces.account.account import absent_pieces, measure_account
 from traces.account.device import find_queueing
@@ -24,8 +22,6 @@ from traces.names.ranges import public_call, public_range
 from traces.sections.tables import KernelsLeftOut, KernelTable, LedgerRow, Sequence
 from traces.steps.found import Step, Steps, from_steps, one_window
 from traces.timeline import RankTimeline
-
-Export = Callable[..., Path]
 
 
 def test_kernels_are_counted_by_name_and_grid_the_most_work_first(export: Export) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.simulate.export import write_export
+from tests.recordings.inputs import changed
 from tests.recordings.kineto import call, event, on_gpu, write
 from tests.recordings.moe_pattern import moe_recording
 from tests.recordings.ranks import summary_of
@@ -125,9 +124,8 @@ def test_names_of_an_export_are_cut(tmp_path: Path) -> None:
     path = tmp_path / "run.sqlite"
     write_export(path, moe_recording(steps=1, layers=1), lazy=False)
     assert max(lengths(read_trace(path))) < MOST
-    with closing(sqlite3.connect(path)) as export, export:
-        export.execute("UPDATE StringIds SET value = value || ?", (HUGE,))
-        export.execute("UPDATE NVTX_EVENTS SET text = text || ?", (HUGE,))
+    for place in ("StringIds SET value = value", "NVTX_EVENTS SET text = text"):
+        changed(path, f"UPDATE {place} || '{HUGE}'")
     assert lengths(read_trace(path)) == {MOST}
 
 

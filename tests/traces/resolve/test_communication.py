@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 
+from tests.places import Export
 from tests.recordings.launches import (
     ADAM,
     ATTENTION,
@@ -45,7 +43,6 @@ from traces.resolve.ranges import enclosing_ranges
 from traces.resolve.resolution import OPERATIONS, PHASES
 from traces.timeline import RankTimeline
 
-Export = Callable[..., Path]
 ALL_TO_ALL = "ncclDevKernel_AllToAll(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
+from tests.places import Export
 from tests.recordings.launches import GATHER, GEMM, ROUTER, Line, kinds, rank_of, told
 from tests.recordings.payloads import init, send, with_payloads
 from traces.timeline import RankTimeline
-
-Export = Callable[..., Path]
 
 
 def rank(export: Export, line: Line) -> RankTimeline:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -23,7 +22,7 @@ from heuristics.result.compared import Compared
 from heuristics.result.result import Result
 from reports.content.blocks import Hue
 from reports.content.page import PLAIN
-from reports.result.codec import decode
+from reports.result.codec import Document, decode
 from reports.write.figures import analysis, comparison
 from reports.write.figures.canvas import FigureForm, drawn, new_sheet, own_style
 from reports.write.figures.lettering import MONO, fitted, inches, mono_inches, wrapped
@@ -41,7 +40,6 @@ from tests.doubles.document import HOSTILE, exposed, graph_only
 from tests.recordings.moe_pattern import moe_recording
 from traces.names.kernels import COMM_KINDS, compute_classes
 
-Document = dict[str, Any]
 RUNS: dict[str, Callable[[], Recording]] = {
     "moe": lambda: moe_recording(steps=3, layers=2),
     "dense": exposed,

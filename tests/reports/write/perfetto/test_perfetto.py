@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +22,9 @@ from reports.write.perfetto.analysis import write_perfetto as result_perfetto
 from reports.write.perfetto.comparison import write_comparison_perfetto as comparison_perfetto
 from reports.write.perfetto.tracks import Slice, microseconds, rows
 from tests.doubles.comparison_document import document_of, regression
+from tests.places import Export
 from tests.read_back.chrome_trace import read
 
-Export = Callable[..., Path]
 MS = 1_000_000
 EPOCH_NS = 1_669_783_687_389_324_001
 

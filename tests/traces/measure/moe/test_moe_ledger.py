@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from bench.simulate.recorded import View
 from bench.simulate.recording import Recording
 from bench.simulate.run import run
 from tests.by_hand.run import Run
+from tests.places import Export
 from tests.recordings.launches import GATHER, GEMM, PERMUTE, ROUTER, SENDRECV, rank_of
 from tests.recordings.moe_truth import Figures, measured, over_layers, true_rows
 from traces.arrays import NOWHERE
@@ -26,7 +26,6 @@ from traces.missing import Missing
 from traces.sections.rank import Moe
 from traces.steps.selection import Selection
 
-Export = Callable[..., Path]
 SMALL = Knobs(step_count=2, layer_count=3, microbatch_count=2, shared_expert=True)
 EXCHANGED = ("dispatch", "grouped_gemm", "combine", "unpermute")
 NAMED, BARE = View(ranges="layers"), View(ranges="none")

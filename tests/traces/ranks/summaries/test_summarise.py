@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import pytest
 
 from bench.simulate.export import write_export
 from tests.by_hand.run import Run
+from tests.places import Export
 from tests.recordings.kineto import Profiled, write
 from tests.recordings.launches import GATHER, GEMM, SENDRECV, Line, rank_of
 from tests.recordings.payloads import collective, init, with_payloads
@@ -105,9 +105,6 @@ def test_a_communicator_names_the_group_and_its_calls_the_peer(tmp_path: Path) -
         [5, 0, 1, 1_000, 1_000], [6, UNKNOWN, 3, 1_000, 1_000], [9, 1, 0, 2_000, 1_000],
         [9, 1, 1, 1_000, 1_000], [9, 1, 2, 3_000, 3_000], [9, 1, 3, 1_000, 1_000],
     ]  # fmt: skip
-
-
-Export = Callable[..., Path]
 
 
 def called(export: Export, line: Line) -> Called:
