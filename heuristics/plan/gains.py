@@ -282,9 +282,9 @@ def wide_because(planned: Planned, run: Run) -> str:
     low, high = planned.low_frac, planned.ceiling_frac
     if low is None or high is None or low > MOST.value * high or high - low < WALL.value:
         return ""
-    reasons = (f"wide-{kind}" for kind in planned.fix.changes(run))
-    own = next(filter(sentences("plan").__contains__, reasons), "wide-any")
-    return say(f"plan.{own}")
+    kinds = planned.fix.changes(run)
+    with_reason = (kind for kind in kinds if f"wide-{kind}" in sentences("plan"))
+    return say(f"plan.wide-{next(with_reason, 'any')}")
 
 
 def _less_waiting(run: Run, planned: Planned, ceiling_frac: float | None) -> Planned:

@@ -47,6 +47,7 @@ CONTROL_KIND: Final = "ep_control"
 
 
 def place_of(names: Sequence[str], name: str | None) -> int:
+    """The place of a name among names; `UNTOLD` where there is none."""
     return UNTOLD if name is None else names.index(name)
 
 

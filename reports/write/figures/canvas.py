@@ -5,17 +5,18 @@ time.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reports.content.page import Head
-from reports.formats import FigureForm
 from reports.write.figures.lettering import FONT
 from reports.write.palette import INK, SOFT
 from traces.frozen import frozen
+
+FigureForm = Literal["png", "svg", "pdf"]
 
 DOTS_PER_INCH: Final = 120
 WIDTH, HEIGHT = 1600 / DOTS_PER_INCH, 900 / DOTS_PER_INCH

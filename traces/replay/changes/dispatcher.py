@@ -21,12 +21,12 @@ from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.graph import Timing
 from traces.replay.waits import CallWaits
 from traces.replay.without import without_activities, without_stretch, zeroed
-from traces.resolve.resolution import PAYLOAD_KINDS
 from traces.texts import Texts
 from traces.timeline import Activities
 from traces.training import roles_of
 
-EP_KINDS: Final = (*PAYLOAD_KINDS, "ep_control")
+PAYLOAD: Final = ("ep_dispatch", "ep_combine", "ep_a2a")
+EP_KINDS: Final = (*PAYLOAD, "ep_control")
 _EXCHANGES: Final = ("sendrecv", "all_to_all")
 """Subclasses of NCCL's kernels that exchange."""
 HEAVY: Final = ("gemm", "attention")
@@ -53,7 +53,7 @@ def find_exchanges(recorded: Recorded) -> list[Exchange]:
     """All exchanges in order of start: payload with a GEMM or attention between belongs to two of
     them.
     """
-    payload = np.flatnonzero(of_kinds(recorded, PAYLOAD_KINDS))
+    payload = np.flatnonzero(of_kinds(recorded, PAYLOAD))
     before = np.searchsorted(np.flatnonzero(recorded.rank.of_class(*HEAVY)), payload)
     autograd = roles_of(recorded.rank).autograd
     exchanges: list[Exchange] = []

@@ -20,10 +20,9 @@ from traces.frozen import frozen
 from traces.groups import mask_of, places_of_each
 from traces.names.kernels import KernelClass
 from traces.replay.changes.change import DraftChange, Recorded
-from traces.replay.changes.dispatcher import of_kinds
+from traces.replay.changes.dispatcher import PAYLOAD, of_kinds
 from traces.replay.graph import Timing
 from traces.replay.without import without_waits
-from traces.resolve.resolution import PAYLOAD_KINDS
 
 _APART: Final = (CallKind.SYNC, CallKind.FREE, CallKind.ALLOCATE, CallKind.INIT, CallKind.COPY)
 LAUNCH_KINDS: Final = {"host_overhead": ("launch", "python", "arrival")}
@@ -271,7 +270,7 @@ def _shrink(result: IntArray, places: Sequence[int], to_ns: float) -> None:
 
 def _expert_runs(recorded: Recorded) -> list[_Experts]:
     rows = recorded.rows
-    exchanges = rows.start_ns[of_kinds(recorded, PAYLOAD_KINDS)]
+    exchanges = rows.start_ns[of_kinds(recorded, PAYLOAD)]
     attention = rows.start_ns[recorded.rank.of_class("attention")]
     runs = []
     for run in chain.from_iterable(map(partial(_rows_of_gemms, recorded), uninterrupted(recorded))):
