@@ -131,7 +131,7 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
 def _late_exposed_ns(judged: JudgedRun) -> dict[str, int]:
     """By kind of communication, waiting that is of the cause while surely no compute ran."""
     run, matched = judged.measured, judged.measured.together.matched
-    lasts_ns = matched.end_ns - matched.start_ns
+    lasts_ns = matched.length_ns
     hidden_ns = lasts_ns - np.clip(matched.exposed_ns, 0, lasts_ns)
     late = parts.spread(judged.of_cause, matched.first)
     return by_kind(matched.kind[late], np.maximum(0, run.waits.wait_ns - hidden_ns)[late])

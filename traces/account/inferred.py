@@ -25,7 +25,7 @@ from traces.arrays import (
     summed,
     zeros,
 )
-from traces.columns import COPY_KINDS, NULL, PROCESS_BITS, Columns
+from traces.columns import NULL, PROCESS_BITS, Columns
 from traces.frozen import frozen
 from traces.groups import begins, count_before, group_of, passing
 from traces.launchers import helper_work
@@ -34,7 +34,7 @@ from traces.limits import ENOUGH, LATENCY, Limit
 from traces.loops import loop
 from traces.names.gpus import largest_sm_count
 from traces.patterns import compiled
-from traces.timeline import Activities, Bucket, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline, Source
 
 _WAIT: Final = compiled("StreamWaitEvent")
 _HIP: Final = compiled("hip")
@@ -295,9 +295,8 @@ class _LaunchOrder:
         mine = kind[by_launch]
         ago = np.where(previous != NONE, ago, len(by_launch))
         context = group_of(mine, kind[previous], ago)
-        bucket, key = rows.bucket[by_launch], rows.key[by_launch]
-        is_copy: BoolArray = bucket == Bucket.COPY
-        feeds_host = is_copy & (key == COPY_KINDS.index("memcpy_d2h"))  # the host, never a kernel
+        is_copy = rows.is_copy[by_launch]
+        feeds_host = rows.copies("memcpy_d2h")[by_launch]  # the host, never a kernel
         times = rows.start_ns[by_launch], rows.end_ns[by_launch]
         return cls(*times, rows.stream_id[by_launch], mine, context, feeds_host, is_copy)
 

@@ -27,7 +27,7 @@ from traces.arrays import (
 from traces.columns import NULL
 from traces.launchers import helper_work
 from traces.steps.found import Found, Step
-from traces.timeline import Activities, Bucket, Source
+from traces.timeline import Activities, Source
 
 
 class HostOrder:
@@ -41,10 +41,10 @@ class HostOrder:
         launch = _launched_ns(activities)
         order = order_of(launch).astype(PLACE)
         own = ~helper_work(activities)[order]
-        compute = own & (activities.bucket[order] == Bucket.COMPUTE)
+        compute = own & activities.is_compute[order]
         starts = np.where(compute, activities.start_ns[order], FOREVER)
-        communicates = activities.bucket[order] == Bucket.COMM
-        lengths = np.where(compute, activities.end_ns[order] - activities.start_ns[order], 0)
+        communicates = activities.is_comm[order]
+        lengths = np.where(compute, activities.length_ns[order], 0)
         self.places = order
         self.launch_ns = launch[order]
         self.counted_launch_ns = launch
@@ -122,7 +122,7 @@ def _launched_ns(activities: Activities) -> IntArray:
     those runs yet: the host was ahead as the recording began.
     """
     unknown = ~activities.is_launched
-    launch: IntArray = np.where(unknown, activities.start_ns, activities.launch_ns)
+    launch = activities.launched_ns
     if not unknown.all():
         first_ns = int(activities.launch_ns[~unknown].min())
         queued = unknown & (activities.start_ns < activities.start_ns[~unknown].min())

@@ -205,9 +205,7 @@ def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
         return compute
     streams = distinct(rows.stream_id[compute])
     place = np.searchsorted(streams, rows.stream_id[compute])
-    work = np.bincount(
-        place, weights=rows.end_ns[compute] - rows.start_ns[compute], minlength=len(streams)
-    )
+    work = np.bincount(place, weights=rows.length_ns[compute], minlength=len(streams))
     return compute[place == np.argmax(work)]
 
 

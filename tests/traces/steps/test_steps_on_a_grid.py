@@ -35,8 +35,9 @@ def test_borders_lie_between_what_was_launched_before_and_the_compute_after() ->
         start.sort()
         launch, helps = np.minimum(launch, start), helps == 0
         helps[turn % len(helps)] = False  # somebody is left to help
-        rows: Any = SimpleNamespace(start_ns=start, end_ns=start + length, launch_ns=launch, bucket=bucket,
-                                    is_launched=launch > 0, source=source)  # fmt: skip
+        rows: Any = SimpleNamespace(start_ns=start, end_ns=start + length, length_ns=length, launch_ns=launch,
+                                    launched_ns=np.where(launch > 0, launch, start), is_launched=launch > 0,
+                                    is_compute=bucket == Bucket.COMPUTE, is_comm=bucket == Bucket.COMM, source=source)  # fmt: skip
         with patch("traces.steps.borders.helper_work", return_value=helps):
             order = HostOrder(rows)
         queued = start < min(start[launch > 0], default=0)
@@ -121,7 +122,7 @@ def test_the_busiest_stream_is_the_one_whose_compute_takes_longest() -> None:
     start, stream, length = (
         np.array(one) for one in ([0, 5, 10, 900, 901, 902], [7, 3, 7, 5, 5, 5], [4, 99, 4, 2, 2, 2])
     )
-    rows = SimpleNamespace(start_ns=start, end_ns=start + length, stream_id=stream, is_compute=stream != 3)
+    rows = SimpleNamespace(start_ns=start, length_ns=length, stream_id=stream, is_compute=stream != 3)
     some: Any = SimpleNamespace(activities=rows)
     assert _busiest_compute_stream(some).tolist() == [0, 2]
     rows.is_compute = stream == 9

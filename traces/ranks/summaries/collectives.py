@@ -60,8 +60,8 @@ class SpentInstants:
 def spent_by(rank: RankTimeline, steps: Steps, absent: AbsentPieces | Missing) -> SpentInstants:
     """Sort the time of a rank."""
     rows = rank.activities
-    computes = rows.bucket == Bucket.COMPUTE
-    compute, comm = instants_of(rows, computes), instants_of(rows, rows.bucket == Bucket.COMM)
+    computes = rows.is_compute
+    compute, comm = instants_of(rows, computes), instants_of(rows, rows.is_comm)
     grouped = instants_of(rows, computes & (rows.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")))
     host = loader = None
     if not isinstance(absent, Missing):

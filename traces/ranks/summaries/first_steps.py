@@ -38,7 +38,7 @@ def _own_frac(summary: RankSummary) -> float:
     communication.
     """
     steps = summary.steps
-    lasts_ns = steps.end_ns - steps.start_ns
+    lasts_ns = steps.length_ns
     own_ns = lasts_ns - steps.exposed_comm_ns
     more_ns = float(lasts_ns[0] - np.median(lasts_ns[1:]))
     if more_ns > 0:

@@ -16,7 +16,6 @@ from traces.account.device import Queueing
 from traces.account.named import ranges_of_cause
 from traces.account.pieces import AbsentPieces
 from traces.arrays import IntArray, distinct, ints, order_of, summed, zeros
-from traces.columns import NULL
 from traces.groups import group_of, sums_of
 from traces.intervals import Spans, covered_ns, ns_in, spans
 from traces.limits import MOST, Limit
@@ -48,13 +47,13 @@ _LEAST_KERNELS: Final = 3
 def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes:
     """Medians of the kinds of compute kernels with the most time, beside no communication."""
     rows, kernels = rank.activities, rank.columns.kernels
-    inside, alone = ns_in(rows, windows) == rows.end_ns - rows.start_ns, ns_in(rows, comm) == 0
-    mine = np.flatnonzero((rows.bucket == Bucket.COMPUTE) & (rows.name >= 0) & inside & alone)
+    inside, alone = ns_in(rows, windows) == rows.length_ns, ns_in(rows, comm) == 0
+    mine = np.flatnonzero(rows.is_compute & (rows.name >= 0) & inside & alone)
     kind = group_of(rows.name[mine], kernels.shape[rows.row[mine]]).astype(np.int64)
     order = order_of(kind)
     first = parts.begins_of(kind[order])
     mine = mine[order]
-    lasts_ns = (rows.end_ns - rows.start_ns)[mine]
+    lasts_ns = rows.length_ns[mine]
     total_ns, count = parts.total(lasts_ns, first), np.diff(first)
     enough = np.flatnonzero(count >= _LEAST_KERNELS)
     most = enough[order_of(-total_ns[enough])[: int(KINDS.value)]]
@@ -84,7 +83,7 @@ def paces(rank: RankTimeline, steps: Steps) -> IntArray:
     """
     rows = rank.activities
     step = steps.used_at(rows.start_ns)
-    mine = np.flatnonzero((step != UNKNOWN) & (rows.launch_ns != NULL))
+    mine = np.flatnonzero((step != UNKNOWN) & rows.is_launched)
     mine = mine[np.lexsort((rows.launch_ns[mine], rows.launch_thread[mine], step[mine]))]
     thread, launch_ns, step = rows.launch_thread[mine], rows.launch_ns[mine], step[mine]
     apart_ns = np.diff(launch_ns)
@@ -113,12 +112,12 @@ def loading_ns(rank: RankTimeline, steps: Steps) -> int:
     waited for earlier work, which was launched before the recording.
     """
     rows = rank.activities
-    launched = np.flatnonzero(rows.launch_ns != NULL)
+    launched = np.flatnonzero(rows.is_launched)
     if not (len(launched) and steps.used and steps.recorded[0].dropped is None):
         return 0
     first = launched[rows.start_ns[launched].argmin()]
     late_ns = rows.start_ns[first] - rows.launch_end_ns[first]
-    by_step = _by_step(rank, steps, launched[rows.bucket[launched] == Bucket.COMPUTE])
+    by_step = _by_step(rank, steps, launched[rows.is_compute[launched]])
     again = by_step[0] * MOST.value <= by_step[1:].max(initial=0)
     if again and late_ns <= AT_ONCE.value:
         return int(by_step[0])
@@ -142,7 +141,7 @@ def _by_step(rank: RankTimeline, steps: Steps, launched: IntArray) -> IntArray:
         held, after = held.take(after < len(mine)), after[after < len(mine)]
         step = steps.used_at(rows.start_ns[mine[after]])
         inside = step != UNKNOWN
-        result += sums_of((held.end_ns - held.start_ns)[inside], step[inside], len(result))
+        result += sums_of(held.length_ns[inside], step[inside], len(result))
     return result
 
 
@@ -187,7 +186,7 @@ def summarise(
 
 
 def _first_step(rank: RankTimeline, steps: Steps) -> FirstStep:
-    if not (rank.activities.bucket == Bucket.COMM).any():
+    if not rank.activities.is_comm.any():
         return FirstStep.USUAL  # it waits for nobody
     for step in steps.recorded:
         if step.is_warm_up:
@@ -243,8 +242,8 @@ def _identity(rank: RankTimeline) -> Identity:
 
 def _fingerprint(rank: RankTimeline, steps: Steps) -> Fingerprint:
     rows = rank.activities
-    starts = rows.start_ns[rows.bucket == Bucket.COMPUTE]
-    keys = rows.key[rows.bucket == Bucket.COMPUTE]
+    starts = rows.start_ns[rows.is_compute]
+    keys = rows.key[rows.is_compute]
 
     def per_step(name: str) -> int:
         """How many begin in the median used step, or in the window where there are no steps."""
