@@ -195,11 +195,8 @@ class WaitingCalls:
         rows = self._rows
         self._launched = rows.launched_ns
         self._launches = np.sort(self._launched)
-        self._all_by_end = order_of(rows.end_ns).astype(PLACE)
-        self._ends = rows.end_ns[self._all_by_end]
-        self._by_end = np.flatnonzero(~rows.is_compute)
-        self._by_end = self._by_end[order_of(rows.end_ns[self._by_end])]
-        self._ended = rows.end_ns[self._by_end]
+        self._by_end = order_of(rows.end_ns).astype(PLACE)
+        self._ends = rows.end_ns[self._by_end]
         own = np.flatnonzero((rows.source == Source.COPY) & rows.is_launched)
         self._own = own[order_of(rows.call[own])]
         self._own_call = rows.call[self._own]
@@ -280,16 +277,21 @@ class WaitingCalls:
         """Work without compute that was launched before the call and ended within it, or is its own
         copy.
         """
-        rows, begin, back = self._rows, self._calls.start_ns[call], self._calls.end_ns[call]
-        low, high = np.searchsorted(self._ended, (begin, back), side="right")
-        ended = self._by_end[low:high]
-        ended = ended[self._launched[ended] < begin]
+        rows, ended = self._rows, self._ended_within(call)
+        ended = ended[rows.bucket[ended] != Bucket.COMPUTE]
         low, high = np.searchsorted(self._own_call, (call, call + 1))
         own = self._own[low:high]
         if len(own):  # what ended after its own copy did not keep it
             ended = ended[rows.end_ns[ended] <= rows.end_ns[own].max()]
         # of equals its own comes first
         return np.concatenate((own, ended))
+
+    def _ended_within(self, call: int) -> IntArray:
+        """Work launched before a call that ended within it, in order of its end."""
+        begin, back = self._calls.start_ns[call], self._calls.end_ns[call]
+        low, high = np.searchsorted(self._ends, (begin, back), side="right")
+        ended = self._by_end[low:high]
+        return ended[self._launched[ended] < begin]
 
     def _held(self, call: int, work: IntArray) -> BoolArray:
         """Which of some work can have held a call: where it is for one stream, nothing that runs
@@ -316,10 +318,7 @@ class WaitingCalls:
             return cause
         if self._is_poll[self._calls.name[call]]:
             return CAUSE["token_count_sync"]
-        begin, back = self._calls.start_ns[call], self._calls.end_ns[call]
-        low, high = np.searchsorted(self._ends, (begin, back), side="right")
-        ended = self._all_by_end[low:high]
-        ended = ended[self._launched[ended] < begin]
+        ended = self._ended_within(call)
         counts = ended[self._is_count[ended]]
         for stream in distinct(self._rows.stream_id[counts]).tolist():
             beside = ended[self._rows.stream_id[ended] == stream]
