@@ -40,6 +40,10 @@ _WAIT: Final = compiled("StreamWaitEvent")
 _HIP: Final = compiled("hip")
 
 
+Edges = tuple[IntArray, IntArray]
+"""Consumers and their producers, shape (k,) each."""
+
+
 def stream_waits(rank: RankTimeline) -> IntArray | None:
     """At most how many events each activity waited for, shape (n,); None where no such call was
     recorded.
@@ -134,9 +138,8 @@ def tight_ns(columns: Columns) -> int:
 
 def tight_producers(
     rows: Activities, ended_ns: IntArray, awaited: IntArray | None, tight: int
-) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had
-    ended.
+) -> Edges:
+    """Edges; `ended_ns`, shape (n,): when all known producers of each had ended.
 
     `awaited`, shape (n,): for how many events each waited, None where no such call was recorded.
     `tight`: see `tight_ns`.
@@ -155,9 +158,8 @@ def last_to_end(
     taken: IntArray,
     room: int,
     tight: int,
-) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs: the work of another stream that fits and ended last as each one
-    began.
+) -> Edges:
+    """Edges: the work of another stream that fits and ended last as each one began.
 
     Of the consumers, a mask of shape (n,), only those count whose launch was recorded and that
     waited, unexplained, for over 2 us; `ended_ns`, shape (n,): when all known producers of each had
@@ -206,9 +208,8 @@ def find_last(
                 break
 
 
-def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs; `ended_ns`, shape (n,): when all known producers of each had
-    ended.
+def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> Edges:
+    """Edges; `ended_ns`, shape (n,): when all known producers of each had ended.
 
     Where a trace does not record how many SMs there are, only what fills the largest GPU leaves no
     room.
@@ -222,12 +223,8 @@ def sm_room_producers(rank: RankTimeline, ended_ns: IntArray) -> tuple[IntArray,
     )
 
 
-def current_stream_producers(
-    rows: Activities, awaited: IntArray, has_other: BoolArray
-) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs. `awaited`, shape (n,): events waited for; `has_other`: which know
-    one.
-    """
+def current_stream_producers(rows: Activities, awaited: IntArray, has_other: BoolArray) -> Edges:
+    """Edges. `awaited`, shape (n,): events waited for; `has_other`: which know one."""
     comm = np.flatnonzero(rows.is_comm & rows.is_launched & (awaited > 0))
     compute = np.flatnonzero(rows.is_compute & rows.is_launched)
     own = _latest_before(rows, compute, rows.launch_thread[compute], comm, rows.launch_thread[comm])
@@ -260,8 +257,8 @@ STREAMS: Final = 32
 """Streams considered, busiest first: each costs a pass, and real training steps use about ten."""
 
 
-def infer_producers(rows: Activities, before: IntArray) -> tuple[IntArray, IntArray]:
-    """(consumer, producer) pairs; `before` is the previous activity on each stream."""
+def infer_producers(rows: Activities, before: IntArray) -> Edges:
+    """Edges; `before` is the previous activity on each stream."""
     launched = np.flatnonzero(rows.is_launched)
     by_launch = launched[order_of(rows.launch_ns[launched])].astype(PLACE)
     nothing = np.empty(0, dtype=PLACE)
@@ -301,7 +298,7 @@ class _LaunchOrder:
         return cls(*times, rows.stream_id[by_launch], mine, context, feeds_host, is_copy)
 
 
-def _from_stream(order: _LaunchOrder, stream: int) -> tuple[IntArray, IntArray]:
+def _from_stream(order: _LaunchOrder, stream: int) -> Edges:
     """For each activity of other streams the nearest candidate on this stream that is never
     violated.
     """

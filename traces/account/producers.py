@@ -12,6 +12,7 @@ import numpy as np
 
 from traces.account.calls import NONE
 from traces.account.inferred import (
+    Edges,
     current_stream_producers,
     infer_producers,
     is_wait_call,
@@ -42,10 +43,6 @@ from traces.timeline import Activities, RankTimeline
 MOST: Final = 8
 """Producers kept per activity, latest end first; one that ran may be lost behind eight that end
 later."""
-
-
-Edges = tuple[IntArray, IntArray]
-"""Consumers and their producers, shape (k,) each."""
 
 
 @frozen
