@@ -135,16 +135,15 @@ def setting_up(rank: RankTimeline) -> Spans:
     shape, is_kernel = np.full(len(rows), NULL), rows.is_kernel
     shape[is_kernel] = rank.columns.kernels.shape[rows.row[is_kernel]]
     name = group_of(rows.name[mine])
-    is_name, is_kind = (
-        mask_of(first_of(group), len(mine)) for group in (name, group_of(name, shape[mine]))
-    )
+    is_name = mask_of(first_of(name), len(mine))
+    is_kind = mask_of(first_of(group_of(name, shape[mine])), len(mine))
     since_ns, until_ns = np.append(NULL, rows.launch_ns[mine][:-1]), rows.launch_end_ns[mine]
-    loads, takes = (
-        np.searchsorted(start_ns, until_ns) > np.searchsorted(start_ns, since_ns, "right")
-        for start_ns in (
-            np.sort(calls.start_ns[kinds == kind]) for kind in (CallKind.INIT, CallKind.ALLOCATE)
-        )
-    )
+
+    def begins_meanwhile(kind: CallKind) -> BoolArray:
+        start_ns = np.sort(calls.start_ns[kinds == kind])
+        return np.searchsorted(start_ns, until_ns) > np.searchsorted(start_ns, since_ns, "right")
+
+    loads, takes = map(begins_meanwhile, (CallKind.INIT, CallKind.ALLOCATE))
     later_ns = zeros(len(mine))
     np.maximum.at(later_ns, name, np.where(is_name, 0, waits_ns))
     long = waits_ns >= PAUSE.value
@@ -154,8 +153,7 @@ def setting_up(rank: RankTimeline) -> Spans:
     is_first = single | (long & ((loads & is_kind) | (takes & is_name)))
     surplus_ns = np.cumsum(np.where(is_first, waits_ns, np.where(is_name, 0, -waits_ns)))
     surplus_ns[np.cumsum(surplus_ns < -PAUSE.value) > 0] = 0  # what recurs had begun before
-    most = surplus_ns.max(initial=0)
-    end_ns = until_ns[np.argmax(surplus_ns)] if most else NULL
+    end_ns = np.append(NULL, until_ns)[np.argmax(np.append(0, surplus_ns))]
     return union(np.append(NULL, since_ns[single]), np.append(end_ns, until_ns[single]))
 
 
