@@ -34,7 +34,6 @@ from traces.arrays import (
     ints,
     last_at,
     order_of,
-    summed,
     zeros,
 )
 from traces.columns import Calls, Columns, HostSpans, Ranges
@@ -184,9 +183,6 @@ def input_copies(rank: RankTimeline) -> IntArray:
     return at[recurs]
 
 
-_EVER: Final = int(FOREVER)
-
-
 def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray]:
     """Cold starts after synchronising calls, and the row of each one's call; `kind`: of every call.
 
@@ -203,7 +199,7 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
     compute = instants_of(rows, rows.is_compute)
     place = np.searchsorted(compute.start_ns, since_ns)
     running = np.append(compute.end_ns, BEGINNING)[place - 1] > since_ns
-    until_ns = np.minimum(until_ns, np.append(compute.start_ns, _EVER)[place])
+    until_ns = np.minimum(until_ns, np.append(compute.start_ns, FOREVER)[place])
     times = np.stack((since_ns, until_ns, thread))[:, ~running]
     return spans_of(times), sync[~running]
 
@@ -301,7 +297,8 @@ class Host:
             of_other, of_own = other == thread, own == thread
             until = pieces.take(of_other)
             until = until.clipped(until.start_ns, handed_over[of_other])
-            since = pieces.take(of_own).clipped(handed_over[of_own], np.full(summed(of_own), _EVER))
+            since = pieces.take(of_own)
+            since = since.clipped(handed_over[of_own], since.end_ns)
             parts += [self._on_thread(until, thread), self._on_thread(since, thread)]
         return HostPieces.joined(*parts)
 
