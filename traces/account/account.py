@@ -200,11 +200,10 @@ class _Accountant:
         self._waits = WaitingCalls(polled, self._host)
 
     def account(self) -> Account:
-        gaps = self._gaps
-        for first in range(0, max(1, len(gaps)), int(AT_ONCE.value)):
-            chunk = slice(first, first + int(AT_ONCE.value))
-            pieces = Pieces(gaps.start_ns[chunk], gaps.end_ns[chunk], gaps.kernel[chunk])
-            for part in self._judged(pieces):
+        place = np.arange(len(self._gaps))
+        for first in range(0, max(1, len(place)), int(AT_ONCE.value)):
+            chunk = place[first : first + int(AT_ONCE.value)]
+            for part in self._judged(self._gaps.take(chunk)):
                 self._note(part)
         ns = self._ns
         blocking = {

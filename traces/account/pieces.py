@@ -80,14 +80,18 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
     return Tiling(np.append(BEGINNING, cuts), np.append(otherwise, labels))
 
 
+def ranges_of(begin: IntArray, end: IntArray) -> IntArray:
+    """The numbers of several ranges, one after the other."""
+    lengths = end - begin
+    return np.arange(summed(lengths)) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
+
+
 def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
     """Cut pieces at the tiles' borders; of each result its tile's label."""
     first = last_at(tiling.start_ns, pieces.start_ns)
-    last = np.searchsorted(tiling.start_ns, pieces.end_ns, side="left") - 1
-    count = last - first + 1
-    of = np.repeat(np.arange(len(pieces)), count)
-    within = np.arange(summed(count)) - np.repeat(np.cumsum(count) - count, count)
-    at = first[of] + within
+    beyond = np.searchsorted(tiling.start_ns, pieces.end_ns, side="left")
+    of = np.repeat(np.arange(len(pieces)), beyond - first)
+    at = ranges_of(first, beyond)
     tile_end = np.append(tiling.start_ns[1:], FOREVER)
     uncut = pieces.take(of)
     start_ns = np.maximum(uncut.start_ns, tiling.start_ns[at])
@@ -117,23 +121,14 @@ def last_to_end(
 NO_KERNEL: Final = -1
 
 
-@frozen
-class Gaps(Rows):
-    """Maximal intervals without compute, in order, shape (m,), reaching no further than the
-    windows' ends.
+def compute_gaps(activities: Activities, windows: Spans) -> Pieces:
+    """Maximal intervals without compute that touch the windows, in order, shape (m,), reaching no
+    further than the windows' ends.
 
     `kernel` is the place in the activities of the compute kernel that ends the interval,
     `NO_KERNEL` after the last one; where a helper's kernel ends it, the next one of the rank's own.
     A border of a step cuts an interval's time, never its kernel.
     """
-
-    start_ns: IntArray
-    end_ns: IntArray
-    kernel: IntArray
-
-
-def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
-    """Intervals without compute that touch the windows."""
     first, last = int(windows.start_ns[0]), int(windows.end_ns[-1])
     compute = np.flatnonzero(activities.is_compute)
     compute = compute[activities.end_ns[compute] > activities.start_ns[compute]]
@@ -144,7 +139,7 @@ def compute_gaps(activities: Activities, windows: Spans) -> Gaps:
     end = np.append(busy.start_ns, last)
     kernel = np.append(ended_by, NO_KERNEL)
     touching = (end > first) & (start < last)
-    return Gaps(start[touching], end[touching], kernel[touching].astype(PLACE))
+    return Pieces(start[touching], end[touching], kernel[touching].astype(PLACE))
 
 
 CAUSES: Final = (

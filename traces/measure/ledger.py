@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.pieces import REASONS, AbsentPieces
+from traces.account.pieces import REASONS, AbsentPieces, ranges_of
 from traces.arrays import IntArray, Lasting, distinct, ints, listed, row_by_row
 from traces.frozen import frozen
 from traces.groups import sums_of
@@ -62,7 +62,7 @@ def cut_at(start_ns: IntArray, end_ns: IntArray, borders: LedgerBorders) -> Cut:
     last = np.searchsorted(borders.start_ns, end_ns, side="left") - 1
     count = np.where(end_ns > start_ns, np.maximum(last - first + 1, 0), 0)
     of = np.repeat(np.arange(len(start_ns)), count)
-    step = np.arange(len(of)) - np.repeat(np.cumsum(count) - count, count) + first[of]
+    step = ranges_of(first, first + count)
     start = np.maximum(start_ns[of], borders.start_ns[step])
     return Cut(of, step, start, np.minimum(end_ns[of], borders.end_ns[step]))
 

@@ -15,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, IntArray, order_of, summed, sums_before
+from traces.account.pieces import ranges_of
+from traces.arrays import FOREVER, BoolArray, IntArray, order_of, sums_before
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.ranks.matching.match import Matched
@@ -25,7 +26,7 @@ from traces.ranks.rows import parts
 from traces.ranks.rows.ends import NO_ROW, ByTime
 from traces.ranks.summaries.summary import UNKNOWN
 from traces.ranks.waiting.pipelines import messages_of, stages_of
-from traces.ranks.waiting.side_by_side import Alike, numbers_of
+from traces.ranks.waiting.side_by_side import LikeGroups, numbers_of
 from traces.ranks.waiting.waits import LASTS
 
 NEVER: Final = ~FOREVER
@@ -149,7 +150,7 @@ def replayed(
     end_ns = np.full(len(after) + 1, NEVER)  # the last stands for nothing before
     ready = np.flatnonzero(waits_for == 0)
     while len(ready):
-        rows = _ranges(first[ready], first[ready + 1])
+        rows = ranges_of(first[ready], first[ready + 1])
         since_ns = chains.since_ns(after[rows], end_ns)
         work_ns = own_ns[rows]
         if chains.slowed is not None:
@@ -162,7 +163,7 @@ def replayed(
                 free[rows], _sooner(here_ns, was_ns[rows], free[rows], begin), 0
             )
         end_ns[rows] = np.repeat(np.maximum.reduceat(here_ns, begin), lengths) + moving_ns[rows]
-        later = np.sort(followers[_ranges(begins[ready], begins[ready + 1])])
+        later = np.sort(followers[ranges_of(begins[ready], begins[ready + 1])])
         firsts = parts.begins_of(later)
         later = later[firsts[:-1]]
         waits_for[later] -= np.diff(firsts)
@@ -180,13 +181,7 @@ def _sooner(here_ns: IntArray, was_ns: IntArray, free: BoolArray, begin: IntArra
     return np.repeat(sooner, np.diff(np.append(begin, len(here_ns))))
 
 
-def _ranges(begin: IntArray, end: IntArray) -> IntArray:
-    """The numbers of several ranges, one after the other."""
-    lengths = end - begin
-    return np.arange(summed(lengths)) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
-
-
-def roles_of(matched: Matched, alike: Sequence[Alike], step: IntArray) -> IntArray:
+def roles_of(matched: Matched, alike: LikeGroups, step: IntArray) -> IntArray:
     """A number for each participation, the same for what like ranks do at the same place of their
     programs.
 
