@@ -173,13 +173,13 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
             "or choose times with --start and --end."
         )
     first, end = chosen[0], len(steps.recorded) if chosen[1] is None else chosen[1]
-    recorded = tuple(
+    recorded = [
         step if first <= step.index < end else drop(step, f"not in --steps {first}:{end}")
         for step in steps.recorded
-    )
-    sliced = from_steps("user", f"{steps.what}, --steps {first}:{end}", recorded)
+    ]
+    what = f"{steps.what}, --steps {first}:{end}"
     slow = tuple(index for index in steps.slow if first <= index < end)
-    sliced = replace(sliced, unit=steps.unit, slow=slow, disagreement=steps.disagreement)
+    sliced = replace(steps.with_recorded(recorded), source="user", what=what, slow=slow)
     if not sliced.used:
         left = {step.index: step.dropped for step in steps.dropped}
         usable = [step.index for step in steps.used]
@@ -217,7 +217,8 @@ def _preparing(rank: RankTimeline, first_ns: int, until_ns: int) -> tuple[str, i
         held = union(ranges.start_ns[same], np.minimum(ranges.end_ns[same], until_ns))
         if held.total_ns > MOST.value * (until_ns - first_ns) and not 0 < found[1] < held.total_ns:
             frame = public_span(texts[text])
-            found = (frame.name, held.total_ns) if frame and frame.name else found
+            if frame and frame.name:
+                found = frame.name, held.total_ns
     return found
 
 

@@ -147,8 +147,8 @@ class Steps:
         """
         slow, (first_ns, last_ns) = frozenset(self.slow), self.extent_ns
         inside = [step for step in self.recorded if step.dropped is None or step.index in slow]
-        if not inside and self.source == "none":
-            return Outside(max(0, int(self.windows.start_ns[0]) - first_ns), 0, 0, *self.preparing)
+        if self.source == "none":
+            inside = [Step(0, int(self.windows.start_ns[0]), last_ns)]
         if not inside:
             return None
         begin_ns, end_ns = inside[0].start_ns, inside[-1].end_ns

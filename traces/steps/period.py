@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traces.account.host import input_copies
 from traces.arrays import (
@@ -99,7 +98,7 @@ def _fast_size(least: int) -> int:
     return min(number << (-(-least // number) - 1).bit_length() for number in odd)
 
 
-def _correlation(codes: IntArray, longest: int) -> NDArray[np.float64]:
+def _correlation(codes: IntArray, longest: int) -> FloatArray:
     """Estimated match at the lags 1 to `longest`, 1 where all places match."""
     drawn = np.random.default_rng(0).standard_normal(int(codes.max()) + 1)[codes]
     signal = drawn - drawn.mean()
