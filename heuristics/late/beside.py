@@ -112,7 +112,7 @@ def usual_work(run: MeasuredRun, chains: Chains, mine: BoolArray) -> IntArray:
     """The work before each collective, shape (p,), that of `mine` at most as like ranks' between
     the two.
     """
-    middle, known = usual(chains.own_ns, _between(run, chains), ~mine)
+    middle, known = usual(chains.own_ns, between(run, chains), ~mine)
     return np.where(mine & known, np.minimum(chains.own_ns, middle), chains.own_ns)
 
 
@@ -122,12 +122,12 @@ def beyond_usual(run: MeasuredRun, chains: Chains, values: IntArray, mine: BoolA
 
     0 for the others, and for what comes after nothing. Where nobody is like a rank, its values.
     """
-    middle, known = usual(values, _between(run, chains), ~mine)
+    middle, known = usual(values, between(run, chains), ~mine)
     beyond = np.maximum(values - np.where(known, middle, 0), 0)
     return np.where(mine & (chains.after != NO_ROW), beyond, 0)
 
 
-def _between(run: MeasuredRun, chains: Chains) -> IntArray:
+def between(run: MeasuredRun, chains: Chains) -> IntArray:
     """A number of each participation, the same for like ranks' work between the same two
     collectives.
     """

@@ -1,7 +1,5 @@
 """GPUs that are slow: always, in some of the steps, or all of a node."""
 
-from functools import partial
-
 import numpy as np
 
 from heuristics.late.beside import (
@@ -95,27 +93,23 @@ def _edit(
     factor: float,
     by_step: Places = (),
 ) -> Edit:
-    edited = partial(_at_usual_speed, run, places, by_step, factor)
-    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step)
-
-
-def _at_usual_speed(
-    run: MeasuredRun, places: Places, by_step: Places, factor: float, chains: Chains
-) -> Times:
     """The late rank's work with kernels that are as fast as those of like ranks; experts' as other
     products.
 
     Those of ranks that wait are no measure: beside communication that waits kernels are slower.
     """
-    matched, own_ns = run.together.matched, chains.own_ns
-    all_mine = participations(run, places, by_step)
-    mine = all_mine & (matched.compute_ns != UNKNOWN) & (chains.after != NO_ROW)
-    compute_ns = np.clip(matched.compute_ns, 0, own_ns)
-    grouped_ns = np.clip(matched.grouped_ns, 0, compute_ns)
+    matched, all_mine = run.together.matched, participations(run, places, by_step)
     theirs = [like for like in run.alike if not {*like.places}.isdisjoint(places)]
-    products = np.fmax(device_factors(run.together.used, theirs, products=True), factor)[
-        matched.place
-    ]
-    less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
-    usual_ns = usual_work(run, chains, all_mine)
-    return np.where(mine, own_ns - np.rint(less_ns).astype(np.int64), usual_ns), chains.moving_ns
+    of_each = np.fmax(device_factors(run.together.used, theirs, products=True), factor)
+    products = of_each[matched.place]
+
+    def edited(chains: Chains) -> Times:
+        own_ns = chains.own_ns
+        mine = all_mine & (matched.compute_ns != UNKNOWN) & (chains.after != NO_ROW)
+        compute_ns = np.clip(matched.compute_ns, 0, own_ns)
+        grouped_ns = np.clip(matched.grouped_ns, 0, compute_ns)
+        less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
+        faster_ns = own_ns - np.rint(less_ns).astype(np.int64)
+        return np.where(mine, faster_ns, usual_work(run, chains, all_mine)), chains.moving_ns
+
+    return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step)

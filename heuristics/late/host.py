@@ -1,6 +1,5 @@
 """Hosts that launch late: their GPUs have no work where those of like ranks have."""
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,7 @@ from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
 from traces.ranks.rows.ends import NO_ROW, ByTime
-from traces.ranks.waiting.side_by_side import Alike, excess, means, middles, ratio
+from traces.ranks.waiting.side_by_side import Alike, LikeGroups, excess, means, middles, ratio
 from traces.sections.cause import Cause
 
 _PAIR: Final = 2
@@ -49,7 +48,7 @@ def propose(run: MeasuredRun) -> Edits:
         yield _edit(run, slow, np.broadcast_to(middles(table[list(slow)].T), table.shape), slow)
 
 
-def _slow_in_each(run: MeasuredRun, groups: Sequence[Alike]) -> Places:
+def _slow_in_each(run: MeasuredRun, groups: LikeGroups) -> Places:
     """The ranks that the time between launches tells from others in every step that they have."""
     paces = ratio(run.grid.pace_ns, groups)
     is_known, slow = ~np.isnan(paces), np.isnan(paces)

@@ -14,6 +14,7 @@ from heuristics.late.beside import (
     STANDS_OUT,
     Edits,
     Times,
+    between,
     deviation,
     participations,
     standing_out,
@@ -79,25 +80,18 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     What all like ranks do longer in a step is no pause, and what a rank does equally long in all is
     none. More work of experts is more tokens: left out.
     """
-    matched, chains, role, step = run.together.matched, run.chains, run.role, run.step
+    matched, chains = run.together.matched, run.chains
     has = chains.after != NO_ROW
     if not has.any():
         return np.zeros(len(matched.place), dtype=np.int64)
     alone = has & (chains.after == chains.behind)
     own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
-    between = group_of(role, np.where(has, role[chains.after], UNKNOWN)).astype(np.int64)
-    middle_ns, known = usual(own_ns, between, has)
-    comparable = (
-        has
-        & known
-        & (np.bincount(between[has], minlength=int(between.max()) + 1)[between] >= _LIKE)
-    )
-    least_ns, _, _ = _between(
-        own_ns[has], group_of(between, step[matched.instance]).astype(np.int64), has
-    )
-    mine_ns, most_ns, count = _between(
-        own_ns[has], group_of(between, matched.place).astype(np.int64), has
-    )
+    kind = between(run, chains)
+    middle_ns, known = usual(own_ns, kind, has)
+    of_kind = np.bincount(kind[has], minlength=int(kind.max()) + 1)[kind]
+    comparable = has & known & (of_kind >= _LIKE)
+    least_ns, _, _ = _extremes(own_ns[has], group_of(kind, run.step[matched.instance]), has)
+    mine_ns, most_ns, count = _extremes(own_ns[has], group_of(kind, matched.place), has)
     steady = (count >= _OFTEN) & (most_ns - mine_ns < AT_ONCE.value)
     always_ns = np.where(steady, np.maximum(least_ns, mine_ns), least_ns)
     beyond_ns = np.where(comparable, own_ns - np.maximum(middle_ns, always_ns), 0)
@@ -106,7 +100,7 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     return np.where(beyond_ns >= least, beyond_ns, 0)
 
 
-def _between(
+def _extremes(
     own_ns: IntArray, part: IntArray, has: BoolArray
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Of each row the least and the most of its part, and how many it has: of rows that have one

@@ -17,7 +17,7 @@ from traces.ranks.one_run.align import fits_of
 from traces.ranks.one_run.problems import RecordingProblem
 from traces.ranks.replay.run import MeasuredRun, measure_run
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import UNKNOWN, RankSummary
+from traces.ranks.summaries.summary import UNKNOWN, Summaries
 from traces.ranks.waiting.arrivals import arrives_last
 from traces.ranks.waiting.bubbles import pipeline_of
 from traces.ranks.waiting.charge import (
@@ -60,7 +60,7 @@ class JudgedRun:
     of_cause: BoolArray
 
 
-def judge(summaries: Sequence[RankSummary]) -> JudgedRun:
+def judge(summaries: Summaries) -> JudgedRun:
     """Measure, and judge; the order of the summaries does not matter."""
     run = measure_run(summaries)
     cause = judged_by_replay(run) if run.grid.step_count else judged_by_votes(run)
@@ -245,7 +245,7 @@ def _late(judged: JudgedRun) -> Late | Missing:
             repair="",
         )
     edit, used = tried.edit, judged.measured.together.used
-    place = None if edit.place == UNKNOWN else edit.place
+    place = edit.places[0] if len(edit.places) == 1 else None
     return Late(
         index=place,
         rank=None if place is None else used[place].identity.rank,

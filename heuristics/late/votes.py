@@ -60,7 +60,7 @@ def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
     beyond = np.stack([_beyond(values, last, first, not_last) for values in spent])
     reason = np.argmax(beyond, axis=0)
     explains = beyond.max(axis=0) * 2 >= late_ns
-    weight_ns = waits.of_instance_ns(first)
+    weight_ns = parts.total(waits.wait_ns, first)
     reason = np.where(explains, reason, UNKNOWN)
     return Votes(matched.place[last], weight_ns, reason).take(decided)
 

@@ -32,10 +32,3 @@ class Edit:
     skipped: Sequence[int] = EVERY_KIND
     ordinary: bool = False
     told: bool = False
-
-    @property
-    def place(self) -> int:
-        """Of the one rank that it is; `UNKNOWN` where it is none or several."""
-        if len(self.places) == 1:
-            return self.places[0]
-        return UNKNOWN

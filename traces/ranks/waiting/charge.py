@@ -3,7 +3,6 @@
 Several ranks separate waiting for a late rank from data transfer.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -15,7 +14,7 @@ from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import UNKNOWN, RankSummary, in_steps
+from traces.ranks.summaries.summary import UNKNOWN, Summaries, in_steps
 from traces.ranks.waiting.side_by_side import Grid, means
 from traces.ranks.waiting.waits import NOBODY, Waits, complete
 
@@ -50,7 +49,7 @@ def charge(matched: Matched, waits: Waits, grid: Grid, step: IntArray) -> Charge
     counted = (step != UNKNOWN) | (grid.step_count == 0)
     rows = parts.spread(counted, matched.first)
     waited_ns = sums_of(waits.wait_ns[rows], matched.place[rows], count)
-    wait_ns = waits.of_instance_ns(matched.first)
+    wait_ns = parts.total(waits.wait_ns, matched.first)
     last = np.full(len(matched), UNKNOWN)
     known = waits.last != NOBODY
     last[known] = matched.place[waits.last[known]]
@@ -70,7 +69,7 @@ def by_kind(kind: IntArray, time_ns: IntArray) -> dict[str, int]:
     return taken
 
 
-def exposed_ns(summaries: Sequence[RankSummary], matched: Matched) -> int:
+def exposed_ns(summaries: Summaries, matched: Matched) -> int:
     """All communication in steps, of a recording without steps all of it, while no compute ran."""
     recorded = matched.recorded
     return summed(np.maximum(recorded.rows.exposed_ns, 0)[in_steps(summaries, recorded)])

@@ -39,9 +39,6 @@ class Waits:
     wait_ns: IntArray
     moving_ns: IntArray
 
-    def of_instance_ns(self, first: IntArray) -> IntArray:
-        return parts.total(self.wait_ns, first)
-
 
 def measure_waits(matched: Matched, aligned: Aligned) -> Waits:
     """Split every participation into waiting and moving.
