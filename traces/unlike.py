@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from traces.errors import UnlikeRuns
 from traces.frozen import frozen
 from traces.limits import Limit
-from traces.ranks.summaries.summary import RankSummary
+from traces.ranks.summaries.summary import RankSummary, Summaries
 from traces.spelling import first_of, gpu_model
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def refuse_unlike(ranks: Sequence[RankMeasurements]) -> None:
     _refuse(map(_kind, ranks), "Give analyze one run at a time, or compare two")
 
 
-def refuse_unlike_summaries(summaries: Sequence[RankSummary]) -> None:
+def refuse_unlike_summaries(summaries: Summaries) -> None:
     """Raises `UnlikeRuns` for rank summaries of different runs; of kernels they hold fingerprints.
 
     Where communicators join all of them, as of thousands of ranks of one run, no kernels are looked

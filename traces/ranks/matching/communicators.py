@@ -26,6 +26,7 @@ from traces.ranks.clocks.clock_fit import ClockFit, scatter_ns
 from traces.ranks.matching.gathered import (
     FARTHER,
     FINEST_NS,
+    Fits,
     JoinedSequences,
     Members,
     OnClock,
@@ -41,13 +42,13 @@ from traces.ranks.summaries.summary import (
     GroupSource,
     Instances,
     Operation,
-    RankSummary,
     RecordedCollectives,
+    Summaries,
     of_source,
 )
 
 
-def groups_of(summaries: Sequence[RankSummary]) -> list[tuple[Group, ...]]:
+def groups_of(summaries: Summaries) -> list[tuple[Group, ...]]:
     """The groups of each summary, with pairs known on both sides where that can be told."""
     own = _own_places(summaries)
     return [
@@ -66,7 +67,7 @@ def _paired(group: Group, place: int, own: Mapping[tuple[int, int], int]) -> Gro
     return Group(GroupSource.COMMUNICATOR, key, 2, own=int(mine > group.peer))
 
 
-def _own_places(summaries: Sequence[RankSummary]) -> dict[tuple[int, int], int]:
+def _own_places(summaries: Summaries) -> dict[tuple[int, int], int]:
     """(communicator, place of the summary) -> the rank's place in the communicator."""
     peers: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     doubtful: set[int] = set()
@@ -118,7 +119,7 @@ class Flat:
         return int(self.rows.group[rows[0]])
 
 
-def flat_of(summaries: Sequence[RankSummary], recorded: RecordedCollectives) -> Flat:
+def flat_of(summaries: Summaries, recorded: RecordedCollectives) -> Flat:
     """All rows, in the order of the summaries; a group's number is that of its key, in order of
     keys.
     """
@@ -306,7 +307,7 @@ def _gathered(flat: Flat, sequences: Sequence[IntArray], clocks: Sequence[int]) 
     Two ranks are together where their ends are, and not much farther apart than those of the rank
     that either fits best: ranks of other groups work in nearly the same rhythm.
     """
-    fits: dict[tuple[int, int], tuple[float, int]] = {}
+    fits: Fits = {}
     for (first, led), (second, own) in combinations(enumerate(sequences), 2):
         one_clock = clocks[flat.place_of(led)] == clocks[flat.place_of(own)]
         ends_ns = flat.rows.end_ns

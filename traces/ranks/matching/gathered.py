@@ -5,7 +5,7 @@ On one clock every two of a group are in each collective at the same time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -31,6 +31,8 @@ FARTHER: Final = 8.0
 FINEST_NS: Final = 1_000.0
 """Fits better than this are alike."""
 
+Fits = dict[tuple[int, int], tuple[float, int]]
+"""Of two sequences how far their ends are apart, and by how many one began later."""
 Members = list[tuple[int, int]]
 """Sequences of one group, by number, with their shifts."""
 
@@ -59,7 +61,7 @@ class JoinedSequences:
         return [[*row_by_row(members, self._shift[members])] for _, members in by_leader]
 
 
-def best_of(fits: Mapping[tuple[int, int], tuple[float, int]], count: int) -> list[float]:
+def best_of(fits: Fits, count: int) -> list[float]:
     """How near the nearest other is to each of `count`."""
     best = [np.inf] * count
     for pair, (apart_ns, _) in fits.items():
@@ -86,7 +88,7 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     leaves groups of several sizes, those that are farther come together as well, if that makes
     groups of one size.
     """
-    near: dict[tuple[int, int], tuple[float, int]] = {}
+    near: Fits = {}
     may_join = np.zeros((len(sequences),) * 2, dtype=np.bool_)
     for (first, led), (second, own) in combinations(enumerate(sequences), 2):
         if led.place == own.place:  # a group has each rank once

@@ -10,7 +10,7 @@ recorded stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -28,8 +28,8 @@ from traces.ranks.summaries.summary import (
     Group,
     GroupSource,
     Operation,
-    RankSummary,
     RecordedCollectives,
+    Summaries,
     clocks_of,
     of_source,
     recorded_of,
@@ -82,7 +82,7 @@ def _uneven(group: IntArray, count: IntArray) -> BoolArray:
     return parts.spread(parts.varies(count, first), first)
 
 
-_SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
+SIZES_AGREE = (*ENDS_TOGETHER, Operation.BROADCAST, Operation.REDUCE)
 """Operations to which every rank gives the same size; in an exchange each gives its own."""
 
 
@@ -191,7 +191,7 @@ class Matched(Lasting):
         return np.isin(self.operation, ENDS_TOGETHER)
 
 
-def match(summaries: Sequence[RankSummary], fits: Mapping[int, ClockFit] | None = None) -> Matched:
+def match(summaries: Summaries, fits: Mapping[int, ClockFit] | None = None) -> Matched:
     """Match the collectives of the summaries. `fits`: their clocks, where these are known
     already.
     """
@@ -239,7 +239,7 @@ def together(matched: Matched, which: BoolArray) -> IntArray:
     return number
 
 
-def by_joints(summaries: Sequence[RankSummary]) -> tuple[dict[int, ClockFit] | None, bool]:
+def by_joints(summaries: Summaries) -> tuple[dict[int, ClockFit] | None, bool]:
     """Clocks of ranks that are known by the order of their collectives alone, None where these
     leave doubt; and whether the ranks are of one program, in which the turn of a stream stands for
     its group.
@@ -273,5 +273,5 @@ def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
     """
     operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
     agrees = operation == parts.spread(parts.median(operation, first), first)
-    is_told = np.isin(operation, _SIZES_AGREE) & (size >= 0)
+    is_told = np.isin(operation, SIZES_AGREE) & (size >= 0)
     return agrees & (~is_told | (size == parts.spread(parts.median(size, first, is_told), first)))

@@ -11,7 +11,7 @@ be of several hosts.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -25,7 +25,7 @@ from traces.missing import Missing, gap
 from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, ClockFit, Fits, fit_clocks
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import RankSummary, clocks_of
+from traces.ranks.summaries.summary import RankSummary, Summaries, clocks_of
 from traces.sections import run as sections
 from traces.sections.cause import ClockSource
 from traces.spelling import duration
@@ -76,7 +76,7 @@ class Aligned:
     clocks: Clocks
 
 
-def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
+def align(summaries: Summaries, matched: Matched) -> Aligned:
     """Put the participations on one clock, as far as that can be."""
     fingerprints, of_place = clocks_of(summaries)
     if not len(matched):
@@ -128,7 +128,7 @@ def align(summaries: Sequence[RankSummary], matched: Matched) -> Aligned:
 
 
 def _by_known_clocks(
-    summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]
+    summaries: Summaries, matched: Matched, fits: Mapping[int, ClockFit]
 ) -> Aligned:
     """By clocks that are known.
 
@@ -213,7 +213,7 @@ def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
 
 
 def agreed(
-    summaries: Sequence[RankSummary], matched: Matched, aligned: Aligned, possible: BoolArray
+    summaries: Summaries, matched: Matched, aligned: Aligned, possible: BoolArray
 ) -> Aligned:
     """The same, or without clocks where only instances that contradict them hold these together.
 
@@ -251,7 +251,7 @@ def consistent(matched: Matched, aligned: Aligned) -> BoolArray:
     return last_ns <= parts.least(aligned.end_ns, matched.first) + RESIDUAL.value
 
 
-def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:
+def with_own_clocks(summaries: Summaries) -> list[RankSummary]:
     """A clock for each process of each recording, by a number in their order."""
     number: dict[tuple[int, int | None], int] = {}
     summaries_now = []
@@ -262,7 +262,7 @@ def with_own_clocks(summaries: Sequence[RankSummary]) -> list[RankSummary]:
     return summaries_now
 
 
-def one_clock_holds(summaries: Sequence[RankSummary], matched: Matched) -> bool:
+def one_clock_holds(summaries: Summaries, matched: Matched) -> bool:
     """Whether most of what ends at once on several processes of one clock does so by it."""
     _, clock = clocks_of(summaries)
     ends = matched.take(matched.ends_together & ~parts.varies(clock[matched.place], matched.first))
@@ -270,7 +270,7 @@ def one_clock_holds(summaries: Sequence[RankSummary], matched: Matched) -> bool:
     return bool((apart_ns <= RESIDUAL.value).sum() * 2 >= len(ends))
 
 
-def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sections.ClockFit]:
+def fits_of(summaries: Summaries, clocks: Clocks) -> Iterator[sections.ClockFit]:
     """Every clock of which that is known. `summaries` are those used, in order of place."""
     places: dict[int, list[int]] = defaultdict(list)
     for place, summary in enumerate(summaries):
@@ -284,7 +284,7 @@ def fits_of(summaries: Sequence[RankSummary], clocks: Clocks) -> Iterator[sectio
             yield sections.ClockFit(tuple(members), source, *at)
 
 
-def by_sessions(summaries: Sequence[RankSummary]) -> dict[int, ClockFit]:
+def by_sessions(summaries: Summaries) -> dict[int, ClockFit]:
     """Clocks as the starts of their sessions were recorded; none where one was not."""
     starts_ns: dict[int, int] = {}
     for summary in summaries:
@@ -297,7 +297,7 @@ def by_sessions(summaries: Sequence[RankSummary]) -> dict[int, ClockFit]:
     }
 
 
-def hold(summaries: Sequence[RankSummary], matched: Matched, fits: Mapping[int, ClockFit]) -> bool:
+def hold(summaries: Summaries, matched: Matched, fits: Mapping[int, ClockFit]) -> bool:
     """Whether what ends on all ranks at once does so on these clocks, and joins them all."""
     fingerprints, clock = clocks_of(summaries)
     ahead_ns = ints([fits[clock].offset_ns for clock in fingerprints])

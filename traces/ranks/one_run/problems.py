@@ -41,11 +41,12 @@ class RecordingProblem:
 
 
 T = TypeVar("T", bound=Hashable)
+Problems = list[RecordingProblem]
 Left = Mapping[int, RankSummary]
 """Recordings by their index as given, in the order of ranks, which does not hang on that."""
 
 
-def _left_out(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[RecordingProblem]:
+def _left_out(kind: ProblemKind, indices: Iterable[int], reason: str) -> Problems:
     """One problem of recordings that are left out, or none without any."""
     left_out = tuple(sorted(indices))
     if left_out:
@@ -53,7 +54,7 @@ def _left_out(kind: ProblemKind, indices: Iterable[int], reason: str) -> list[Re
     return []
 
 
-def same_recordings(left: Left) -> list[RecordingProblem]:
+def same_recordings(left: Left) -> Problems:
     """Recordings that are there already."""
     recordings: set[tuple[int, int]] = set()
     again = []
@@ -65,7 +66,7 @@ def same_recordings(left: Left) -> list[RecordingProblem]:
     return _left_out(ProblemKind.DUPLICATE, again, "the same recording is there already")
 
 
-def same_ranks(left: Left) -> list[RecordingProblem]:
+def same_ranks(left: Left) -> Problems:
     """Of recordings of one rank, all but the one that has communicators in common with the most
     others.
     """
@@ -96,7 +97,7 @@ def unix_ns(left: Left) -> dict[int, tuple[int, int]]:
     return spans
 
 
-def other_sizes_and_times(left: Left) -> list[RecordingProblem]:
+def other_sizes_and_times(left: Left) -> Problems:
     """Another world size than most, or another time."""
     size, unlike = _unlike({index: recorded_size(rank.identity) for index, rank in left.items()})
     reason = f"their run has another number of ranks than the {size} of most"
@@ -120,7 +121,7 @@ def _at_other_times(left: Left) -> set[int]:
     return {*spans} - max(clusters, key=len, default=set())
 
 
-def versions(left: Left) -> list[RecordingProblem]:
+def versions(left: Left) -> Problems:
     """Recordings by another recorder than most."""
     _, unlike = _unlike(
         {index: (rank.identity.kind, rank.identity.version) for index, rank in left.items()}
@@ -169,7 +170,7 @@ def truncated(matched: Matched) -> IntArray:
     return np.flatnonzero(took < (1 - WALL.value) * could)
 
 
-def other_runs(left: Left) -> list[RecordingProblem]:
+def other_runs(left: Left) -> Problems:
     """Recordings that hang together by their communicators, and hold ranks that a larger such set
     has too.
     """
@@ -195,7 +196,7 @@ def other_runs(left: Left) -> list[RecordingProblem]:
     )
 
 
-def same_processes(left: Left) -> list[RecordingProblem]:
+def same_processes(left: Left) -> Problems:
     """A process on a GPU that has another recording, at another time, where no communicator joins
     the two.
 

@@ -21,6 +21,7 @@ from traces.ranks.one_run.align import (
 )
 from traces.ranks.one_run.problems import (
     Left,
+    Problems,
     RecordingProblem,
     of_other_work,
     other_runs,
@@ -33,7 +34,7 @@ from traces.ranks.one_run.problems import (
     without,
 )
 from traces.ranks.summaries.identity import WorldSize, recorded_size, with_numbers, world_size_of
-from traces.ranks.summaries.summary import GroupSource, RankSummary, clocks_of
+from traces.ranks.summaries.summary import GroupSource, RankSummary, Summaries, clocks_of
 from traces.sections.cause import ProblemKind
 
 
@@ -51,11 +52,11 @@ class OneRun:
     def all_ranks_seen(self) -> bool:
         return not self.of_kind(ProblemKind.MISSING_RANKS)
 
-    def of_kind(self, kind: ProblemKind) -> list[RecordingProblem]:
+    def of_kind(self, kind: ProblemKind) -> Problems:
         return [problem for problem in self.problems if problem.kind is kind]
 
 
-def put_together(summaries: Sequence[RankSummary]) -> OneRun:
+def put_together(summaries: Summaries) -> OneRun:
     """The largest set of summaries that are of one run, matched.
 
     Processes of one recording share its clock, unless what ends on all ranks at once contradicts
@@ -71,23 +72,23 @@ def put_together(summaries: Sequence[RankSummary]) -> OneRun:
 
 def _put(left: Left) -> OneRun:
     """`put_together` for summaries in order, by index as given."""
-    problems: list[RecordingProblem] = []
+    problems: Problems = []
     for check in (same_recordings, other_sizes_and_times, other_runs, same_ranks, same_processes):
         problems += check(left)
         left = _without(left, problems)
     problems += versions(left)
-    matched = _matched([*left.values()])
+    matched = _matched(left)
     if len(strangers := of_other_work(matched)):
         reason = "their collectives do something else than those of the others, or with other sizes"
         problems.append(_about(ProblemKind.MIXED_RUNS, strangers, left, reason, left_out=True))
         left = _without(left, problems)
-        matched = _matched([*left.values()])
+        matched = _matched(left)
     number = together(matched, ~none_of(len(matched)))
     apart = number != np.bincount(number, minlength=1).argmax()
     if apart.any():
         problems += _strangers(left, matched, apart)
         left = _without(left, problems)
-        matched = _matched([*left.values()])
+        matched = _matched(left)
     used = tuple(left.values())
     if len(short := truncated(matched)):
         reason = "they hold fewer of the collectives of their groups than the other recordings do"
@@ -97,13 +98,14 @@ def _put(left: Left) -> OneRun:
     return OneRun(used, tuple(left), matched, size, tuple(problems))
 
 
-def _matched(summaries: Sequence[RankSummary]) -> Matched:
+def _matched(left: Left) -> Matched:
     """Their collectives matched: groups known by order only by where clocks meet, else by the
     starts of sessions, where these hold, else by the clock of the others, where that is one.
 
     Where nothing else is known, by the clock that their order gives: on it ranks that are in
     lockstep most of the time are told apart, unless fewer collectives then belong together.
     """
+    summaries = [*left.values()]
     matched = match(summaries)
     if not (by_order := matched.by_order).any():
         return matched
@@ -161,7 +163,7 @@ def _about(
     return RecordingProblem(kind, tuple(sorted(about.tolist())), reason, left_out)
 
 
-def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[RecordingProblem]:
+def _strangers(left: Left, matched: Matched, apart: BoolArray) -> Problems:
     """Ranks without a collective in common with most. Nothing shows that these are of the run, so
     that they are left out; unless they are of the same recording, or alone and of a recorded size
     that is the others'.
@@ -189,7 +191,7 @@ def _strangers(left: Left, matched: Matched, apart: BoolArray) -> list[Recording
     return problems
 
 
-def _missing(used: Sequence[RankSummary], size: int | None) -> list[RecordingProblem]:
+def _missing(used: Summaries, size: int | None) -> Problems:
     seen = {summary.identity.rank for summary in used if summary.identity.rank is not None}
     if size is None:
         return _missing_in_groups(used) or _missing_between(seen)
@@ -204,7 +206,7 @@ def _unseen(count: int, seen: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({*range(count)}.difference(seen)))
 
 
-def _missing_between(seen: Set[int]) -> list[RecordingProblem]:
+def _missing_between(seen: Set[int]) -> Problems:
     gone = _unseen(max(seen, default=0), seen)
     if not gone:
         return []
@@ -212,7 +214,7 @@ def _missing_between(seen: Set[int]) -> list[RecordingProblem]:
     return [RecordingProblem(ProblemKind.MISSING_RANKS, (), reason, ranks=gone)]
 
 
-def _missing_in_groups(used: Sequence[RankSummary]) -> list[RecordingProblem]:
+def _missing_in_groups(used: Summaries) -> Problems:
     """Ranks that a communicator has and no recording is of; the one that misses most tells."""
     seen: dict[int, dict[int, int | None]] = defaultdict(dict)
     recorded: Counter[int] = Counter()

@@ -1,14 +1,12 @@
 """Steps of a run by its collectives, so that a replay says how long they take."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from traces.arrays import FloatArray, IntArray, bools, none_of, zeros
 from traces.ranks.one_run.align import Aligned
 from traces.ranks.replay.chains import NEVER, Chains
 from traces.ranks.rows.ends import NO_ROW
-from traces.ranks.summaries.summary import RankSummary
+from traces.ranks.summaries.summary import Summaries
 from traces.ranks.waiting.side_by_side import Grid
 
 
@@ -21,7 +19,7 @@ class StepBorders:
 
     def __init__(
         self,
-        summaries: Sequence[RankSummary],
+        summaries: Summaries,
         grid: Grid,
         aligned: Aligned,
         chains: Chains,

@@ -17,11 +17,11 @@ from traces.ranks.rows import parts
 from traces.ranks.rows.ends import NO_ROW
 from traces.ranks.summaries.summary import UNKNOWN
 from traces.ranks.waiting.pipelines import messages_of
-from traces.ranks.waiting.side_by_side import Alike
+from traces.ranks.waiting.side_by_side import LikeGroups
 
 
 def even_stages(
-    matched: Matched, chains: Chains, alike: Sequence[Alike], microbatches: Sequence[int]
+    matched: Matched, chains: Chains, alike: LikeGroups, microbatches: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
     """Own work and transfers of each participation then, shape (p,) each; alike ranks are those of
     a stage. `microbatches`: how many a step may have.

@@ -2,7 +2,6 @@
 chains.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace as changed
 
 import numpy as np
@@ -14,7 +13,7 @@ from traces.ranks.one_run.together import OneRun, put_together
 from traces.ranks.replay.chains import Chains, chains_of, roles_of
 from traces.ranks.rows import parts
 from traces.ranks.summaries.first_steps import without_warm_ups
-from traces.ranks.summaries.summary import RankSummary
+from traces.ranks.summaries.summary import Summaries
 from traces.ranks.waiting.routing import Routing, routing_of
 from traces.ranks.waiting.side_by_side import (
     Alike,
@@ -59,7 +58,7 @@ class MeasuredRun:
         return float("nan")
 
 
-def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
+def measure_run(summaries: Summaries) -> MeasuredRun:
     """Match, align, measure and compare; the order of the summaries does not matter."""
     together = put_together(without_warm_ups(summaries))
     used, matched = together.used, together.matched
@@ -95,7 +94,7 @@ def measure_run(summaries: Sequence[RankSummary]) -> MeasuredRun:
     )
 
 
-def nodes_of(used: Sequence[RankSummary]) -> IntArray:
+def nodes_of(used: Summaries) -> IntArray:
     """The first rank of each one's node, by its device; all on one where ranks have no numbers."""
     nodes = []
     for summary in used:

@@ -45,7 +45,8 @@ _CELLS: Final = int(_UNPACKED.value) // 8
 _MOST_LAYERS: Final = 1 << 20
 _MOST: Final = 1 << 61
 """Above any time: sums of two stay within 64 bits."""
-_BOUNDS: Final[Mapping[type[Rows], Mapping[str, tuple[int, int]]]] = {
+Bounds = Mapping[type[Rows], Mapping[str, tuple[int, int]]]
+_BOUNDS: Final[Bounds] = {
     Instances: {"operation": (0, len(Operation)), "kind": (UNKNOWN, len(COMM_KINDS))},
     Messages: dict.fromkeys(Messages.__match_args__, (UNKNOWN, _MOST)),
     Peers: {
@@ -108,7 +109,7 @@ def _summary(wire: Wire) -> RankSummary:
         late = table[start + 1] < table[start]
         if table.min(initial=0) < -most or table.max(initial=0) > most or late.any():
             raise ValueError("no time")
-    of_this: dict[type[Rows], Mapping[str, tuple[int, int]]] = {
+    of_this: Bounds = {
         Instances: {"group": (0, len(wire.groups)), "step": (UNKNOWN, steps.shape[1])},
         ExpertWork: {"step": (0, steps.shape[1])},
     }

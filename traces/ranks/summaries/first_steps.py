@@ -4,16 +4,15 @@ A rank alone cannot tell: its first step is longer where it warms up, and where 
 one.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from traces.limits import MOST
-from traces.ranks.summaries.summary import UNKNOWN, FirstStep, RankSummary
+from traces.ranks.summaries.summary import UNKNOWN, FirstStep, RankSummary, Summaries
 
 
-def without_warm_ups(summaries: Sequence[RankSummary]) -> list[RankSummary]:
+def without_warm_ups(summaries: Summaries) -> list[RankSummary]:
     """The summaries, in order, without first steps that are a warm-up.
 
     They are where a rank initialises in it, and where most ranks spend what it takes more outside

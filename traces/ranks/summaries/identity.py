@@ -4,7 +4,7 @@ A fingerprint is a number that is equal where what it stands for is, and that te
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
@@ -14,7 +14,7 @@ import numpy as np
 from traces.arrays import IntArray
 from traces.frozen import frozen
 from traces.limits import MOST_RANKS
-from traces.ranks.summaries.summary import Identity, RankSummary
+from traces.ranks.summaries.summary import Identity, RankSummary, Summaries
 
 _SOME: Final = 4096
 """Of so many rows at the beginning a table is known."""
@@ -70,7 +70,7 @@ def with_world_size(summary: RankSummary, given: WorldSize | None) -> RankSummar
     )
 
 
-def world_size_of(used: Sequence[RankSummary]) -> WorldSize | None:
+def world_size_of(used: Summaries) -> WorldSize | None:
     """As recorded, else as most were given. One that is too small for the ranks here is none."""
     sizes: Counter[tuple[bool, int, str | None]] = Counter()
     least = len(used)
@@ -88,7 +88,7 @@ def world_size_of(used: Sequence[RankSummary]) -> WorldSize | None:
     return None
 
 
-def with_numbers(summaries: Sequence[RankSummary]) -> list[RankSummary]:
+def with_numbers(summaries: Summaries) -> list[RankSummary]:
     """Ranks without a number have their place in a communicator of all ranks, where there is one.
 
     PyTorch sorts the ranks of every group that it makes (`_new_group_with_tag` in

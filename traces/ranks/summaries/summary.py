@@ -273,6 +273,10 @@ class RankSummary:
                 yield group.key, group.size, group.own
 
 
+Summaries = Sequence[RankSummary]
+"""Of ranks of one run; which place is which rank."""
+
+
 @frozen
 class RecordedCollectives:
     """The collectives of all summaries, shape (n,): `place` is that of the summary, `rows` as it
@@ -298,7 +302,7 @@ def sizes_of(groups: Sequence[Group]) -> IntArray:
     return ints([group.size or 0 for group in groups])
 
 
-def clocks_of(summaries: Sequence[RankSummary]) -> tuple[list[int], IntArray]:
+def clocks_of(summaries: Summaries) -> tuple[list[int], IntArray]:
     """The clocks, by fingerprint, and the number among them of that of each summary."""
     clocks = [summary.identity.clock for summary in summaries]
     number = codes_of(sorted({*clocks}))
@@ -310,13 +314,13 @@ def places_of(tables: Sequence[Sized]) -> IntArray:
     return np.repeat(np.arange(len(tables)), [*map(len, tables)])
 
 
-def recorded_of(summaries: Sequence[RankSummary]) -> RecordedCollectives:
+def recorded_of(summaries: Summaries) -> RecordedCollectives:
     """The collectives, in the order of the summaries."""
     tables = [summary.instances for summary in summaries]
     return RecordedCollectives(places_of(tables), Instances.joined(*tables))
 
 
-def messages_beside(summaries: Sequence[RankSummary]) -> Messages:
+def messages_beside(summaries: Summaries) -> Messages:
     """What calls say of the same collectives, `UNKNOWN` for ranks of which none is recorded."""
     tables = []
     for rank in summaries:
@@ -325,7 +329,7 @@ def messages_beside(summaries: Sequence[RankSummary]) -> Messages:
     return Messages.joined(*tables)
 
 
-def in_steps(summaries: Sequence[RankSummary], recorded: RecordedCollectives) -> BoolArray:
+def in_steps(summaries: Summaries, recorded: RecordedCollectives) -> BoolArray:
     """Which collectives are in used steps; of a recording without steps all are."""
     has_steps = bools([len(summary.steps) for summary in summaries])
     return (recorded.rows.step != UNKNOWN) | ~has_steps[recorded.place]

@@ -5,7 +5,6 @@ All leave a collective together, so that the shortest in it came last: one rank,
 short together, as those of a node. Why they come late is not answered here.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,7 +13,12 @@ from traces.arrays import BoolArray, FloatArray, order_of, summed
 from traces.limits import WALL, Limit
 from traces.missing import Missing, gap
 from traces.ranks.matching.match import Matched
-from traces.ranks.summaries.summary import ENDS_TOGETHER, GroupSource, Instances, RankSummary
+from traces.ranks.summaries.summary import (
+    ENDS_TOGETHER,
+    GroupSource,
+    Instances,
+    Summaries,
+)
 from traces.ranks.waiting.waits import Waits, complete
 from traces.sections.cause import Sure
 from traces.sections.run import ArrivesLast
@@ -36,7 +40,7 @@ _LIKE: Final = 3
 
 
 def arrives_last(
-    used: Sequence[RankSummary], matched: Matched, waits: Waits, steps: int, *, all_ranks_seen: bool
+    used: Summaries, matched: Matched, waits: Waits, steps: int, *, all_ranks_seen: bool
 ) -> ArrivesLast | Missing:
     """Who it is; `Missing` where nobody has most of the waiting. `steps`: of the run.
 
@@ -97,7 +101,7 @@ def _waited(
     return table, float(matched.length_ns[rows].sum())
 
 
-def _by_order(used: Sequence[RankSummary]) -> tuple[FloatArray, float] | None:
+def _by_order(used: Summaries) -> tuple[FloatArray, float] | None:
     """The same where all ranks did the same in one order, and all of it ends on all ranks at
     once.
     """

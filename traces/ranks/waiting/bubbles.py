@@ -13,7 +13,7 @@ from traces.missing import Missing, gap, known, or_gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import UNKNOWN, RankSummary, messages_beside
+from traces.ranks.summaries.summary import UNKNOWN, Summaries, messages_beside
 from traces.ranks.waiting.pipelines import (
     PHASES,
     SHAPE,
@@ -37,7 +37,7 @@ _MORE_CHUNKS: Final = (2, 4)
 
 
 def pipeline_of(
-    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, grid: Grid
+    summaries: Summaries, matched: Matched, waits: Waits, grid: Grid
 ) -> Pipeline | Missing | None:
     """The bubbles of a run; None where no stages exchange messages, `Missing` where they may.
 
@@ -127,7 +127,7 @@ def _total(several: Sequence[int | None]) -> int | None:
 
 
 def _sent(
-    summaries: Sequence[RankSummary],
+    summaries: Summaries,
     matched: Matched,
     pipelines: Pipelines,
     step: IntArray,

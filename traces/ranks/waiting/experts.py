@@ -25,7 +25,7 @@ from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import (
     UNKNOWN,
     ExpertWork,
-    RankSummary,
+    Summaries,
     kinds_of,
     places_of,
 )
@@ -61,7 +61,7 @@ class _ExpertCells(Rows):
 
 
 def experts_of(
-    summaries: Sequence[RankSummary],
+    summaries: Summaries,
     matched: Matched,
     grid: Grid,
     routing: Routing,

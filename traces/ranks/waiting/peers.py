@@ -5,7 +5,7 @@ are not recorded nothing is known, and no figure is made.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import compress
 from typing import Final
 
@@ -15,14 +15,14 @@ from traces.arrays import BoolArray, IntArray, distinct, row_by_row, summed
 from traces.frozen import frozen
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
-from traces.ranks.matching.match import Matched
+from traces.ranks.matching.match import SIZES_AGREE, Matched
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import (
     UNKNOWN,
     FirstStep,
     Operation,
-    RankSummary,
     RecordedCollectives,
+    Summaries,
     in_steps,
     messages_beside,
 )
@@ -50,7 +50,7 @@ class Bytes:
 
 
 def bytes_of(
-    summaries: Sequence[RankSummary],
+    summaries: Summaries,
     matched: Matched,
     waits: Waits,
     counted: BoolArray,
@@ -78,7 +78,7 @@ def _step_counts(recorded: RecordedCollectives, count: int) -> IntArray:
 
 
 def _given_by_rank(
-    summaries: Sequence[RankSummary], recorded: RecordedCollectives, steps: IntArray
+    summaries: Summaries, recorded: RecordedCollectives, steps: IntArray
 ) -> tuple[dict[str, int], ...]:
     place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes
     counts = (kind >= 0) & in_steps(summaries, recorded)
@@ -97,7 +97,7 @@ def _given_by_rank(
 
 
 def _speeds(
-    summaries: Sequence[RankSummary], matched: Matched, waits: Waits, whole: BoolArray
+    summaries: Summaries, matched: Matched, waits: Waits, whole: BoolArray
 ) -> tuple[CollectiveSpeed, ...] | Missing:
     """Of those that all ranks of their group recorded, in steps.
 
@@ -123,7 +123,7 @@ def _speeds(
     )
 
 
-def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray:
+def _moved_bytes(summaries: Summaries, matched: Matched) -> IntArray:
     """The size of each instance, shape (n,); `UNKNOWN` where that of a participant is not
     recorded.
     """
@@ -136,21 +136,12 @@ def _moved_bytes(summaries: Sequence[RankSummary], matched: Matched) -> IntArray
     of_all = parts.most(sent, first) * np.where(
         matched.operation == Operation.ALL_GATHER, np.diff(first), 1
     )
-    exchanges = ~np.isin(matched.operation, _OF_ONE_SIZE)
+    exchanges = ~np.isin(matched.operation, SIZES_AGREE)
     known = parts.least(sent, first) != UNKNOWN
     return np.where(known, np.where(exchanges, of_shortest, of_all), UNKNOWN)
 
 
-_OF_ONE_SIZE: Final = (
-    Operation.ALL_REDUCE,
-    Operation.ALL_GATHER,
-    Operation.REDUCE_SCATTER,
-    Operation.BROADCAST,
-    Operation.REDUCE,
-)
-
-
-def _pairs(summaries: Sequence[RankSummary], steps: IntArray) -> tuple[PeerBytes, ...]:
+def _pairs(summaries: Summaries, steps: IntArray) -> tuple[PeerBytes, ...]:
     """Who sends most to whom, where both are known by their places in a communicator."""
     place_of: dict[tuple[int, int], int] = {}
     for place, summary in enumerate(summaries):

@@ -23,7 +23,7 @@ from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.communicators import groups_of
 from traces.ranks.matching.match import Matched, together
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import UNKNOWN, RankSummary
+from traces.ranks.summaries.summary import UNKNOWN, RankSummary, Summaries
 
 
 def messages_of(matched: Matched) -> BoolArray:
@@ -62,7 +62,7 @@ class Pipelines:
 
 
 def pipelines_of(
-    summaries: Sequence[RankSummary], matched: Matched, messages: BoolArray
+    summaries: Summaries, matched: Matched, messages: BoolArray
 ) -> Pipelines | Missing:
     """Order the ranks. `messages`: which instances are messages of the pipeline, shape (n,).
 
@@ -90,7 +90,7 @@ def pipelines_of(
 
 
 def _votes(
-    summaries: Sequence[RankSummary], matched: Matched, messages: BoolArray
+    summaries: Summaries, matched: Matched, messages: BoolArray
 ) -> dict[tuple[int, int], int]:
     """Pairs of places that exchange messages: above 0 the first is the earlier stage, 0 if
     unknown.
@@ -138,9 +138,7 @@ def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missin
     return _UNEVEN
 
 
-def _by_ends(
-    edges: Sequence[tuple[int, int]], summaries: Sequence[RankSummary]
-) -> dict[int, int] | Missing:
+def _by_ends(edges: Sequence[tuple[int, int]], summaries: Summaries) -> dict[int, int] | Missing:
     beside: dict[int, list[int]] = defaultdict(list)
     for before, after in edges:
         beside[before].append(after)

@@ -2,7 +2,6 @@
 hot.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -13,7 +12,7 @@ from traces.limits import Limit
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import Operation, kinds_of
-from traces.ranks.waiting.side_by_side import Alike, numbers_of
+from traces.ranks.waiting.side_by_side import LikeGroups, numbers_of
 from traces.ranks.waiting.waits import EXCHANGES
 
 UNEVEN: Final = Limit(
@@ -49,7 +48,7 @@ class Routing:
     of_experts: BoolArray
 
 
-def routing_of(matched: Matched, slow: FloatArray, alike: Sequence[Alike]) -> Routing:
+def routing_of(matched: Matched, slow: FloatArray, alike: LikeGroups) -> Routing:
     """How unevenly the experts of the ranks work; `slow`, how many times as long a GPU takes
     for all it does, of each participation, is taken out.
     """
@@ -89,7 +88,7 @@ def _hot(matched: Matched, top: IntArray, above: FloatArray, uneven: FloatArray)
     return tuple(sorted(hot))
 
 
-def _worked(matched: Matched, alike: Sequence[Alike]) -> BoolArray:
+def _worked(matched: Matched, alike: LikeGroups) -> BoolArray:
     """Instances of like ranks, each of which did expert work before."""
     first = matched.first
     like = ~parts.varies(numbers_of(alike, matched.ranks)[matched.place], first)

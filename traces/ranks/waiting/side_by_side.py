@@ -21,8 +21,8 @@ from traces.ranks.summaries.summary import (
     UNKNOWN,
     Fingerprint,
     KernelTimes,
-    RankSummary,
     StepParts,
+    Summaries,
     places_of,
 )
 
@@ -42,7 +42,11 @@ class Alike:
         return self.fingerprint.attention or self.fingerprint.routers
 
 
-def groups_alike(summaries: Sequence[RankSummary]) -> tuple[Alike, ...]:
+LikeGroups = Sequence[Alike]
+"""Groups of like ranks."""
+
+
+def groups_alike(summaries: Summaries) -> tuple[Alike, ...]:
     """The ranks by fingerprint, in the order in which each comes first."""
     places: dict[Fingerprint, list[int]] = {}
     for place, summary in enumerate(summaries):
@@ -50,7 +54,7 @@ def groups_alike(summaries: Sequence[RankSummary]) -> tuple[Alike, ...]:
     return tuple(Alike(fingerprint, tuple(several)) for fingerprint, several in places.items())
 
 
-def numbers_of(groups: Sequence[Alike], count: int) -> IntArray:
+def numbers_of(groups: LikeGroups, count: int) -> IntArray:
     """The group of each place, shape (count,)."""
     number = zeros(count)
     for group, alike in enumerate(groups):
@@ -58,7 +62,7 @@ def numbers_of(groups: Sequence[Alike], count: int) -> IntArray:
     return number
 
 
-def excess(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
+def excess(values: FloatArray, groups: LikeGroups) -> FloatArray:
     """How much each rank's values, shape (ranks, ...), lie above the median of the other ranks like
     it.
 
@@ -67,13 +71,13 @@ def excess(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
     return _within(values, groups, lambda several: several - _median_of_others(several))
 
 
-def ratio(values: FloatArray, groups: Sequence[Alike]) -> FloatArray:
+def ratio(values: FloatArray, groups: LikeGroups) -> FloatArray:
     """Each rank's values over the median of the other ranks like it; NaN where there is none."""
     return _within(values, groups, over_others)
 
 
 def _within(
-    values: FloatArray, groups: Sequence[Alike], beside: Callable[[FloatArray], FloatArray]
+    values: FloatArray, groups: LikeGroups, beside: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     result = np.full(values.shape, np.nan)
     for group in groups:
@@ -129,7 +133,7 @@ class Grid:
         return int(self.length_ns.shape[1])
 
 
-def grid_of(summaries: Sequence[RankSummary], matched: Matched) -> Grid:
+def grid_of(summaries: Summaries, matched: Matched) -> Grid:
     """Lay the steps of all ranks side by side."""
     tables = [summary.steps for summary in summaries]
     lengths = ints([*map(len, tables)])
@@ -224,7 +228,7 @@ class Excess:
         return self.host_ns + np.nan_to_num(self.loader_ns)
 
 
-def excess_of(grid: Grid, alike: Sequence[Alike]) -> Excess:
+def excess_of(grid: Grid, alike: LikeGroups) -> Excess:
     """Hold each rank against those like it, step by step."""
     grouped_ns = np.nan_to_num(grid.grouped_ns)  # a rank without experts has none
     return Excess(
@@ -262,7 +266,7 @@ FEW_ALIKE: Final = Limit(
 
 
 def device_factors(
-    summaries: Sequence[RankSummary], groups: Sequence[Alike], *, products: bool = False
+    summaries: Summaries, groups: LikeGroups, *, products: bool = False
 ) -> FloatArray:
     """Of each rank how many times as long its kernels take, by time; NaN where nobody is alike.
 

@@ -307,12 +307,12 @@ def test_groups_known_by_order_are_put_together_again_on_a_clock_of_all(
     monkeypatch.setattr(one_run, "by_joints", lambda _: (joints, False))
     monkeypatch.setattr(one_run, "clocks_of", lambda _: ("78", None))
     monkeypatch.setattr(one_run, "_held", lambda one, _: held[one.name == "matched"])
-    found: Any = one_run._matched([])
+    found: Any = one_run._matched({})
     assert (found.name, found.clocks, found.agreed) == taken
     assert seen == asked
     monkeypatch.setattr(one_run, "by_sessions", lambda _: "9")
     monkeypatch.setattr(one_run, "hold", lambda *_: True)
-    assert str(one_run._matched([]).clocks) == str("9" if any(by_order) and joints is None else joints)
+    assert str(one_run._matched({}).clocks) == str("9" if any(by_order) and joints is None else joints)
 
 
 def test_participations_hold_where_they_join_all_ranks() -> None:
