@@ -27,7 +27,7 @@ from traces.toml_tables import TableRow, read_table
 
 _ROUTING_MODE: Final = "routing mode"
 _FORCED_WORDS: Final = ("not forced", "forced")
-_FORCE: Final = "moe_router_force_load_balancing"
+FORCE: Final = "moe_router_force_load_balancing"
 _ORDER: Final[tuple[State, ...]] = ("no", "with_differences", "yes")
 
 Words = tuple[str, str]
@@ -198,10 +198,10 @@ def _forced(side: Subject, configured: Values) -> bool | None:
     """
     if configured.get("routing") is not None:
         return configured["routing"] == "force_balance"
-    if _FORCE in configured:
-        return bool(configured[_FORCE])
+    if FORCE in configured:
+        return bool(configured[FORCE])
     script = known(side.result.configuration)
-    if script and script.framework == "megatron_lm" and not side.withholds(_FORCE):
+    if script and script.framework == "megatron_lm" and not side.withholds(FORCE):
         return False
     return None
 

@@ -21,7 +21,7 @@ from heuristics.comparison.gate import Asked, gate_of
 from heuristics.comparison.ranks import Pair, compare_runs, pair_ranks, place_of
 from heuristics.comparison.size import Judged, judge_pairs, judge_size, measure_size
 from heuristics.comparison.suspects.find import find_suspects, with_explained
-from heuristics.comparison.whole_range import judge_whole, whole_range
+from heuristics.comparison.whole_range import NO_STEPS, judge_whole, whole_range
 from heuristics.result.compared import (
     BudgetRow,
     Comparable,
@@ -41,7 +41,6 @@ from traces.sections.rank import Rank
 from traces.sections.section import copied
 from traces.spelling import printable
 
-_NO_STEPS: Final = lacking("comparison.no-steps")
 _NO_LOG: Final = gap(say("comparison.no-log"), "--base-log, --new-log")
 _SHORT_LOG: Final = lacking("comparison.short-log")
 _NO_BASE: Final = lacking("comparison.no-base")
@@ -87,7 +86,7 @@ def _budget_rows(
 def _steps(rank: Rank) -> SideSteps:
     dropped, lengths = tuple(step.reason for step in rank.steps.dropped), rank.lengths_ns
     if not rank.steps.found:
-        return SideSteps("none", 0, *(_NO_STEPS,) * 4, dropped, rank.steps.unit)
+        return SideSteps("none", 0, *(NO_STEPS,) * 4, dropped, rank.steps.unit)
     figures = *_mean_and_median(lengths), min(lengths), max(lengths)
     return SideSteps(rank.steps.source, len(lengths), *figures, dropped, rank.steps.unit)
 
@@ -137,7 +136,7 @@ def compare(
     size = measure_size(before, after, runs)
     judged = judge_pairs(judge_size(size, comparable, before, after), pairs)
     recorded = whole_range(*ranks)
-    ended = {rank.steps.whole for rank in ranks} == {True}
+    ended = before.rank.steps.whole and after.rank.steps.whole
     judged = judge_whole(judged, recorded, ended=ended)
     return replace(
         whole(facts, pairs, comparable, size, judged),
@@ -200,7 +199,7 @@ def _pair(facts: Facts, pair: Pair) -> ComparedPair:
     """
     base, new = place_of(facts.base.result, pair.base), place_of(facts.new.result, pair.new)
     known_both = pair.base.steps.found and pair.new.steps.found
-    delta_ns = round(mean_step_ns(pair.new) - mean_step_ns(pair.base)) if known_both else _NO_STEPS
+    delta_ns = round(mean_step_ns(pair.new) - mean_step_ns(pair.base)) if known_both else NO_STEPS
     return ComparedPair(base, new, pair.by, delta_ns)
 
 

@@ -17,7 +17,7 @@ from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
 from traces.spelling import duration, signed
 
-_NO_STEPS: Final = lacking("comparison.no-steps")
+NO_STEPS: Final = lacking("comparison.no-steps")
 
 _SAID: Final = 3
 
@@ -36,7 +36,7 @@ def whole_range(base: Rank, new: Rank) -> OrMissing[Whole]:
     """
     before, after = _parts(base), _parts(new)
     if before is None or after is None:
-        return _NO_STEPS
+        return NO_STEPS
     rows = tuple(_rows(before, after))
     base_ns, new_ns = sides_ns(rows)
     return Whole(base_ns, new_ns, new_ns - base_ns, rows)
@@ -58,8 +58,12 @@ def judge_whole(judged: Judged, whole: OrMissing[Whole], *, ended: bool) -> Judg
 def _contradicting(judged: Judged, whole: Whole, ended: bool) -> str:
     rows = {row.part: row for row in whole.rows}
     steps, hiccups = rows["steps"], rows["hiccups"]
+    lasts = {"base": duration(whole.base_ns), "new": duration(whole.new_ns)}
     if steps.base_count != steps.new_count:
-        return _repeating(whole, steps) if ended else ""
+        if not ended:
+            return ""
+        counts = {"base_count": f"{steps.base_count:,}", "new_count": f"{steps.new_count:,}"}
+        return say("comparison.programs-repeat", **lasts, **counts)
     limit_ns = LITTLE.value * min(steps.base_ns, steps.new_ns)
     if judged.verdict == "no_change" and abs(hiccups.delta_ns) > limit_ns:
         delta = signed(duration(hiccups.delta_ns))
@@ -72,8 +76,7 @@ def _contradicting(judged: Judged, whole: Whole, ended: bool) -> str:
     moved.sort(key=lambda row: -abs(row.delta_ns))
     return say(
         f"comparison.recording-{how}",
-        base=duration(whole.base_ns),
-        new=duration(whole.new_ns),
+        **lasts,
         delta=signed(duration(whole.delta_ns)),
         parts=", ".join(map(_spoken, moved[:_SAID])),
     )
@@ -90,16 +93,6 @@ def _how(verdict: ComparisonVerdict, whole: Whole, steps_ns: int) -> str:
     if verdict == "not_comparable" or not is_beside:
         return ""
     return "undecided" if verdict == "undecided" else "beside"
-
-
-def _repeating(whole: Whole, steps: WholeRow) -> str:
-    return say(
-        "comparison.programs-repeat",
-        base=duration(whole.base_ns),
-        new=duration(whole.new_ns),
-        base_count=f"{steps.base_count:,}",
-        new_count=f"{steps.new_count:,}",
-    )
 
 
 def _spoken(row: WholeRow) -> str:

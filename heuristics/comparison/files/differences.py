@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from heuristics.comparison.difference.changed import PACKAGES, is_off
 from heuristics.comparison.difference.subject import differing
-from heuristics.comparison.files.side import FileSide
+from heuristics.comparison.files.side import OVERLAP, FileSide
 from heuristics.comparison.suspects.view import matches
 from heuristics.config.about import OPTIONS
 from heuristics.config.view import Config
@@ -22,7 +22,6 @@ from traces.settings.settings import Setting, Value
 from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
-_OVERLAP: Final = "comm_overlap."
 _FOLLOWS: Final = (
     "data_parallel_size",
     "variable_seq_lengths",
@@ -106,7 +105,7 @@ def _told_elsewhere(knob: str, named: set[str]) -> bool:
     """Whether another setting tells the same: Bridge's section that is written over the model's,
     sizes.
     """
-    twin = knob.removeprefix(_OVERLAP)
+    twin = knob.removeprefix(OVERLAP)
     return knob in _FOLLOWS or (knob != twin and twin in named) or knob not in knobs()
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from msgspec.structs import replace as with_fields
 
+from heuristics.comparison.comparable import FORCE
 from heuristics.comparison.files.differences import differences
 from heuristics.comparison.files.explain import Made, made_changes, part_of_step
 from heuristics.comparison.files.side import FileSide
@@ -45,7 +46,6 @@ NEAREST: Final = Limit(
 WIDEST: Final = Limit(
     3.0, "times", "ours: beyond it changes that were measured elsewhere no longer bear on this run"
 )
-_FORCE: Final = "moe_router_force_load_balancing"
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
     """
     near = [row for row in rows if row.gpu == gpu]
     bits = (run.precision or "").lower()
-    routing = "balanced" if run.config.on(_FORCE) else "natural"
+    routing = "balanced" if run.config.on(FORCE) else "natural"
     near = [row for row in near if row.precision and _alike(row.precision.lower(), bits)] or near
     near = [row for row in near if row.routing == routing] or near
     return near[: int(NEAREST.value)]
@@ -165,7 +165,7 @@ def _settings_of(row: Reference, run: Run) -> Settings:
     settings = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
     if row.routing == "unknown":
         return settings
-    return settings.changed({_FORCE: row.routing == "balanced"}, "published")
+    return settings.changed({FORCE: row.routing == "balanced"}, "published")
 
 
 @cache

@@ -27,7 +27,7 @@ from traces.settings.knobs import VIRTUAL_STAGES, knobs, release
 from traces.settings.settings import Setting, Settings, Value
 from traces.training_log.log import TrainingLog
 
-_OVERLAP: Final = "comm_overlap."
+OVERLAP: Final = "comm_overlap."
 UNSET: Final = "not set"
 """Where a variable of the environment is said that no file sets."""
 
@@ -99,7 +99,7 @@ def _defaults(side: FileSide, left_out: Iterable[str]) -> Iterator[tuple[str, Se
     core, whole = release(side.run.config.core_text), is_whole(side.files)
     for name in sorted(left_out):
         knob = knobs().get(name)
-        if f"{_OVERLAP}{name}" in side.files:
+        if f"{OVERLAP}{name}" in side.files:
             continue  # Bridge writes that one over it
         if name.startswith("env."):
             yield name, Setting(None, UNSET)
