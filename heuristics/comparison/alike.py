@@ -3,7 +3,7 @@
 `base.NAME` and `new.NAME` are of one side, the others of both. None is unknown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -15,9 +15,11 @@ from heuristics.comparison.difference.changed import EXCHANGES, gpus
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import mean_step_ns
 from heuristics.comparison.difference.subject import (
+    Shows,
     Subject,
     Values,
     differing,
+    each_step,
     enter_sided,
     known_at,
     known_of,
@@ -102,7 +104,7 @@ _enter: Final = partial(enter_sided, Sides, ("base", "new"))
 """As what a side shows."""
 
 
-def _shows(of: Callable[[Subject], object]) -> Callable[[Subject], object]:
+def _shows(of: Shows) -> Shows:
     """Enters a function as a fact of each side, under its own name."""
     _enter(of.__name__, of)
     return of
@@ -194,8 +196,7 @@ def names(side: Subject) -> str:
 
 def _copied(side: Subject) -> str:
     """Bytes that a step copies to the GPU."""
-    size_bytes = known_of(side, "rank.work.to_gpu.size_bytes")
-    return of_known(sized, size_bytes and size_bytes / len(side.rank.lengths_ns)) or "unknown"
+    return of_known(sized, each_step(side, "rank.work.to_gpu.size_bytes")) or "unknown"
 
 
 @_shows

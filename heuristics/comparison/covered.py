@@ -46,8 +46,9 @@ def covered_frac(base: Rank, new: Rank) -> float | None:
             same += covered
     if launches < BODY.value:
         turned = {name: pair[::-1] for name, pair in pairs.items()}
-        is_other = _is_larger(base, new, pairs) or _is_larger(new, base, turned)
-        return 0.0 if is_other else None
+        if _is_larger(base, new, pairs) or _is_larger(new, base, turned):
+            return 0.0
+        return None
     return float(min(same / whole, alike / launches))
 
 
@@ -59,8 +60,7 @@ def _is_larger(less: Rank, more: Rank, pairs: Mapping[str, Pair]) -> bool:
         covers_more = _elements(more_grids)[0] > near * _elements(grids)[1]
         if not covers_more or more_works[name].work_ns <= near * works[name].work_ns:
             return False
-    shared_frac = shared_work_frac(less, more)
-    return bool(pairs) and shared_frac is not None and shared_frac >= NEARLY_ALL.value
+    return bool(pairs) and (shared_work_frac(less, more) or 0.0) >= NEARLY_ALL.value
 
 
 def _in_common(mine: Grids, theirs: Grids) -> tuple[Fraction, Fraction]:

@@ -5,7 +5,7 @@ record.
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from heuristics.comparison.between_runs import is_logged, lengths_of
+from heuristics.comparison.between_runs import is_logged
 from heuristics.comparison.difference.subject import Subject
 from heuristics.result.result import Result
 from traces.frozen import frozen
@@ -38,7 +38,7 @@ def enough_steps(result: Result) -> Enough:
     side = Subject(result, result.ranks[0])
     if is_logged(side):
         return Enough(len(side.logged_ns), _shows_frac(side.logged_ns), by_log=True, decides=True)
-    lengths = lengths_of(side, False) if side.rank.steps.found else ()
+    lengths = side.rank.lengths_ns if side.rank.steps.found else ()
     shows = _shows_frac(lengths)
     questions = _questions(len(result.traces) > 1)
     if shows is None:

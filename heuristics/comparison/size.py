@@ -180,7 +180,7 @@ def _are_equal(size: ComparedSize, base: Subject, new: Subject) -> bool:
     """Of steps too few for an interval, whether none takes as little as a hundredth longer than
     another.
     """
-    lengths_ns = sorted((*lengths_of(base, False), *lengths_of(new, False)))
+    lengths_ns = sorted((*base.rank.lengths_ns, *new.rank.lengths_ns))
     few = size.ends_ns is None and min(size.base_count, size.new_count) >= FEWEST.value
     return few and lengths_ns[-1] <= (1 + LITTLE.value) * lengths_ns[0]
 

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.arrays import IntArray
 from traces.frozen import frozen
 from traces.limits import Limit
 
@@ -58,7 +59,7 @@ def _beside(row: int, column: int, count: int) -> Iterator[Block]:
         yield range(row + at, row + at + 1), range(column + at, column + at + 1)
 
 
-def _alike_first(rows: NDArray[np.int64], columns: NDArray[np.int64], scores: Scores) -> int:
+def _alike_first(rows: IntArray, columns: IntArray, scores: Scores) -> int:
     """How many first places are worth the most that a pair can be: no way does better."""
     least = min(len(rows), len(columns))
     most = scores.max(initial=1)  # what is worth nothing is no pair
@@ -77,7 +78,7 @@ class _Traced:
     ends_paired: bool
 
 
-def _traced(rows: NDArray[np.int64], columns: NDArray[np.int64], scores: Scores) -> _Traced:
+def _traced(rows: IntArray, columns: IntArray, scores: Scores) -> _Traced:
     """Row by row the best score of all that ends with a pair, and of all that ends in a stretch
     between.
 

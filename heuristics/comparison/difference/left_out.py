@@ -84,7 +84,7 @@ def _is_made_up(base: Rank, new: Rank) -> bool:
     recordings, hiccups included, by less than half of that.
     """
     whole, new_whole = known(base.totals), known(new.totals)
-    if whole is None or new_whole is None or not (base.steps.slow or new.steps.slow):
+    if not (whole and new_whole and (base.steps.slow or new.steps.slow)):
         return False
     if whole.kernel_count != new_whole.kernel_count:
         return False
@@ -96,7 +96,7 @@ def _is_made_up(base: Rank, new: Rank) -> bool:
 
 
 def _compute_ns(rank: Rank) -> Fraction:
-    return Fraction(rank.budget_ns.compute or 0, len(rank.lengths_ns))
+    return Fraction(rank.budget_ns.compute, len(rank.lengths_ns))
 
 
 def leaves_out_many(rank: Rank) -> bool:

@@ -61,6 +61,7 @@ Effects = tuple[int, int, int] | None
 unknown."""
 
 
+ComparedRows = tuple[ComparedRow, ...]
 Modules = defaultdict[str, Fraction]
 """Time of the modules of a layer, 0 of those that a side does not have."""
 
@@ -74,14 +75,14 @@ class Attribution(Struct, frozen=True):
     """
 
     step_delta_ns: int
-    rows: tuple[ComparedRow, ...]
-    reasons: tuple[ComparedRow, ...] = ()
+    rows: ComparedRows
+    reasons: ComparedRows = ()
     """Why no compute ran, in the same shape: they add up to the difference in time without compute.
     Empty where a side has no account."""
-    modules: tuple[ComparedRow, ...] = ()
+    modules: ComparedRows = ()
     """Modules of MoE layers by pass, which may overlap and add up to nothing. Noise is left out.
     Empty where a side has none."""
-    scattered: tuple[ComparedRow, ...] = ()
+    scattered: ComparedRows = ()
     """Rows of the noise that are much of the difference, which are named for all that they
     scatter."""
 
@@ -150,7 +151,7 @@ def step_count(rank: Rank) -> int:
 
 def _adding_up(
     beyond: Sequence[Scatter], noise: Sequence[Matched], no_interval: Missing
-) -> tuple[ComparedRow, ...]:
+) -> ComparedRows:
     whole = added([*(scatter.row for scatter in beyond), *noise])
     named = _in_order(beyond, no_interval)
     return with_shares((*named, _noise(whole, named, noise, no_interval)))
@@ -179,7 +180,7 @@ def names_of(rows: Iterable[ComparedRow | Matched]) -> Texts:
     return tuple(row.row for row in rows)
 
 
-def with_shares(rows: Sequence[ComparedRow]) -> tuple[ComparedRow, ...]:
+def with_shares(rows: Sequence[ComparedRow]) -> ComparedRows:
     """Rows with the part that each is of all they move: of the difference itself it would be more
     than the whole where rows go both ways.
     """
@@ -196,7 +197,7 @@ def part_of(ns: float, whole_ns: int) -> float | None:
     return 0.0
 
 
-def _in_order(rows: Iterable[Scatter], no_interval: Missing) -> tuple[ComparedRow, ...]:
+def _in_order(rows: Iterable[Scatter], no_interval: Missing) -> ComparedRows:
     """As the document has them, the largest difference first."""
     ordered = []
     for scatter in rows:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import attrgetter
+from operator import attrgetter, truediv
 from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
@@ -16,7 +16,7 @@ from heuristics.facts.dictionary import enter
 from heuristics.result.configured import Setting
 from heuristics.result.result import Result
 from traces.limits import Limit
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.sections.rank import Rank
 from traces.sections.tables import Group, LedgerRow
 from traces.sections.trace import Trace
@@ -104,6 +104,10 @@ class Subject:
         return None
 
 
+Shows = Callable[[Subject], Any]
+"""What a side shows."""
+
+
 def differing(base: T | None, new: T | None) -> tuple[T, T] | None:
     """What both sides tell where it is not the same; what one does not tell is no difference."""
     if base is None or new is None or base == new:
@@ -139,9 +143,7 @@ def same_count(before: float, after: float) -> bool:
     return abs(after - before) <= SAME_COUNT.value * max(before, after)
 
 
-def enter_sided(
-    view: type, sides: tuple[str, str], name: str, of: Callable[[Subject], object]
-) -> None:
+def enter_sided(view: type, sides: tuple[str, str], name: str, of: Shows) -> None:
     """What a side shows as two facts, `SIDE.NAME`, of what has both."""
     for side in sides:
         enter(f"{side}.{name}", partial(_of_side, attrgetter(side), of), view)
@@ -159,12 +161,17 @@ def known_of(of: object, path: str) -> Any:
     return value
 
 
-def known_at(path: str) -> Callable[[Subject], Any]:
+def known_at(path: str) -> Shows:
     """What is known at a place of a side."""
     return partial(known_of, path=path)
 
 
-def _of_side(side: Callable[[Any], Subject], of: Callable[[Subject], object], view: Any) -> object:
+def each_step(side: Subject, path: str) -> float | None:
+    """A figure of all steps as one of each."""
+    return of_known(truediv, known_of(side, path), len(side.rank.lengths_ns))
+
+
+def _of_side(side: Callable[[Any], Subject], of: Shows, view: Any) -> object:
     return of(side(view))
 
 

@@ -3,13 +3,20 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import compress
-from operator import floordiv, methodcaller, truediv
+from operator import floordiv, methodcaller
 from typing import Any, Final, TypeVar
 
 from heuristics.comparison.causes.table import named, table
 from heuristics.comparison.difference.changed import is_off
 from heuristics.comparison.difference.rows import part_of
-from heuristics.comparison.difference.subject import Subject, enter_sided, known_at, known_of
+from heuristics.comparison.difference.subject import (
+    Shows,
+    Subject,
+    each_step,
+    enter_sided,
+    known_at,
+    known_of,
+)
 from heuristics.comparison.suspects.view import View
 from heuristics.facts.dictionary import enter
 from heuristics.result.result import rank_in_run
@@ -25,7 +32,7 @@ _LOADED_BY: Final = {True: "worker processes", False: "the step's own process"}
 CLASSES: Final = named("@classes")
 
 
-Shown = TypeVar("Shown", bound=Callable[[Subject], Any])
+Shown = TypeVar("Shown", bound=Shows)
 
 
 def pair(name: str, view: View) -> tuple[Any, Any]:
@@ -33,7 +40,7 @@ def pair(name: str, view: View) -> tuple[Any, Any]:
     return view.tells(f"before.{name}"), view.tells(f"after.{name}")
 
 
-def _enter(name: str, of: Callable[[Subject], Any], spelled: Callable[[Any], str] = str) -> None:
+def _enter(name: str, of: Shows, spelled: Callable[[Any], str] = str) -> None:
     """As three facts: of each side, and of both, as sentences have it."""
 
     def both(view: View) -> str | None:
@@ -61,11 +68,6 @@ def shows(name: str, spelled: Callable[[Any], str] = str) -> Callable[[Shown], S
 def _count(name: str, *rows: str) -> None:
     """Activities of some rows a step."""
     _enter(name, lambda side: sum(map(side.count, rows)), whole)
-
-
-def _per_step(side: Subject, path: str) -> float | None:
-    """A figure of all steps as one of each."""
-    return of_known(truediv, known_of(side, path), len(side.rank.lengths_ns))
 
 
 def whole(number: float) -> str:
@@ -202,7 +204,7 @@ _enter("waiting", partial(_a_step, path="rank.a2a.waiting_like_ns"), in_ms)
 # Work of compute beside communication.
 _enter("beside_ns", partial(_a_step, path="rank.sm.stretch.beside_ns"), in_ms)
 for _name, _path in table()["times"].items():
-    _enter(_name, partial(_per_step, path=_path), _rounded_ms)
-_enter("allocations", partial(_per_step, path="rank.memory.allocator_calls"), "{:.1f}".format)
+    _enter(_name, partial(each_step, path=_path), _rounded_ms)
+_enter("allocations", partial(each_step, path="rank.memory.allocator_calls"), "{:.1f}".format)
 _enter("tp", methodcaller("value", "tensor_model_parallel_size", "tp"))
 _enter("bound", methodcaller("value", "launcher.numa_binding", "cpu_bound_to_numa"))

@@ -14,7 +14,7 @@ from heuristics.comparison.difference.changed import way
 from heuristics.comparison.difference.rows import SMALL_FRAC, delta_ns, names_of
 from heuristics.comparison.difference.subject import rows_of_group, same_count
 from heuristics.comparison.suspects.figures import CLASSES, pair, whole
-from heuristics.comparison.suspects.view import View
+from heuristics.comparison.suspects.view import Patterns, View
 from heuristics.comparison.suspects.ways import (
     Part,
     kernels_of,
@@ -126,17 +126,11 @@ def overlap_costs(view: View) -> str | None:
 def late_rank_came(view: View) -> bool:
     """Nobody was late before; now a rank is, and most of what communication grew by is waiting."""
     before, after = late_rank(view.before.result), late_rank(view.after.result)
-    if (
-        before is None
-        or after is None
-        or before.cause is not Cause.NONE
-        or after.cause is Cause.NONE
-    ):
-        return False
-    return _is_most("waited", ["exposed_comm.*"], view)
+    came = before and after and before.cause is Cause.NONE and after.cause is not Cause.NONE
+    return bool(came) and _is_most("waited", ["exposed_comm.*"], view)
 
 
-def _is_most(name: str, patterns: Iterable[str], view: View) -> bool:
+def _is_most(name: str, patterns: Patterns, view: View) -> bool:
     more_ns, grown_ns = _delta(name, view), delta_ns(view.grew(patterns))
     return more_ns is not None and grown_ns > 0 and more_ns >= MOST.value * grown_ns
 
@@ -155,7 +149,7 @@ def late_now(view: View) -> str | None:
     return f"{name}, {spoken(late.cause)}"
 
 
-def _parts_of(patterns: Iterable[str], view: View) -> str:
+def _parts_of(patterns: Patterns, view: View) -> str:
     count, duration, overlap = map(view.signed, parts(view.grew(patterns)).values())
     return say("comparison.parts", count=count, duration=duration, overlap=overlap)
 
@@ -165,7 +159,7 @@ BUCKETED: Final = ("dp", "all_reduce", "other")
 """Families of communication whose calls are of buckets that a setting makes larger or smaller."""
 
 
-def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | None:
+def _family_way(key: str, patterns: Patterns, view: View) -> FamilyWay | None:
     """How a family of communication that grew got longer; None where it did not, or nothing proves
     how.
 
@@ -188,7 +182,7 @@ def _family_way(key: str, patterns: Iterable[str], view: View) -> FamilyWay | No
     return None
 
 
-def _each(patterns: Iterable[str], view: View) -> str | None:
+def _each(patterns: Patterns, view: View) -> str | None:
     """How long one call of rows that grew takes, on both sides; None where a side has no ledger of
     them.
     """
@@ -217,7 +211,7 @@ def loading_changed(view: View) -> bool:
     )
 
 
-def _calls(patterns: Iterable[str], view: View) -> str:
+def _calls(patterns: Patterns, view: View) -> str:
     return view.arrow(*map(whole, _counts(view.grew(patterns))))
 
 

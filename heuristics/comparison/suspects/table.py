@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from heuristics.comparison.causes.table import PLACE, Cause, expanded, named, shown_by, table
 from heuristics.comparison.difference.changed import is_off, numbers, way
+from heuristics.comparison.difference.rows import ComparedRows
 from heuristics.comparison.suspects.shown import VIEWED
 from heuristics.comparison.suspects.view import matches
 from heuristics.config.about import Given
@@ -150,7 +151,7 @@ class Movable:
     everything.
     """
 
-    rows: tuple[ComparedRow, ...]
+    rows: ComparedRows
     is_broad: bool
     source: str
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from heuristics.comparison.causes.table import table
-from heuristics.comparison.difference.rows import NOISE, Facts, delta_ns, gross_ns
+from heuristics.comparison.difference.rows import NOISE, ComparedRows, Facts, delta_ns, gross_ns
 from heuristics.comparison.difference.subject import Subject
 from heuristics.facts.dictionary import Remembering
 from heuristics.result.compared import ComparedChange, ComparedRow
@@ -24,11 +24,13 @@ from traces.missing import Missing
 from traces.patterns import starred
 from traces.spelling import signed_ms
 
+Patterns = Iterable[str]
+"""Of names; `*` stands for any text."""
 _SIGNED: Final = ("delta_ns", "count_ns", "duration_ns", "overlap_ns", "share_frac")
 """How names of fields end that are new less base."""
 
 
-def matches(name: str, patterns: Iterable[str]) -> bool:
+def matches(name: str, patterns: Patterns) -> bool:
     return any(starred(pattern).fullmatch(name) for pattern in patterns)
 
 
@@ -63,16 +65,16 @@ class View(Remembering):
     def other(self) -> View:
         return View(turned(self.facts), 1 if self.sign == -1 else -1)
 
-    def matching(self, patterns: Iterable[str]) -> tuple[ComparedRow, ...]:
+    def matching(self, patterns: Patterns) -> ComparedRows:
         return tuple(row for name, row in self.rows.items() if matches(name, patterns))
 
-    def grew(self, patterns: Iterable[str]) -> tuple[ComparedRow, ...]:
+    def grew(self, patterns: Patterns) -> ComparedRows:
         return tuple(row for row in self.matching(patterns) if row.delta_ns > 0)
 
-    def delta_ns(self, patterns: Iterable[str]) -> int:
+    def delta_ns(self, patterns: Patterns) -> int:
         return delta_ns(self.matching(patterns))
 
-    def changes(self, patterns: Iterable[str]) -> tuple[ComparedChange, ...]:
+    def changes(self, patterns: Patterns) -> tuple[ComparedChange, ...]:
         return tuple(change for change in self.facts.changed if matches(change.what, patterns))
 
     def signed(self, delta_ns: int) -> str:

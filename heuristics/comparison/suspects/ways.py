@@ -20,7 +20,7 @@ from heuristics.comparison.difference.subject import (
     same_count,
 )
 from heuristics.comparison.suspects.figures import CLASSES, pair
-from heuristics.comparison.suspects.view import View
+from heuristics.comparison.suspects.view import Patterns, View
 from heuristics.facts.dictionary import fact
 from heuristics.result.compared import (
     ComparedRow,
@@ -87,7 +87,7 @@ def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
     return sums
 
 
-def main_part(patterns: Iterable[str], view: View) -> Part | None:
+def main_part(patterns: Patterns, view: View) -> Part | None:
     """What makes most of what rows grew by; None where nothing does, or that is unknown."""
     rows = view.grew(patterns)
     moved = parts(rows)
