@@ -37,7 +37,8 @@ def test_borders_lie_between_what_was_launched_before_and_the_compute_after() ->
         helps[turn % len(helps)] = False  # somebody is left to help
         rows: Any = SimpleNamespace(start_ns=start, end_ns=start + length, length_ns=length, launch_ns=launch,
                                     launched_ns=np.where(launch > 0, launch, start), is_launched=launch > 0,
-                                    is_compute=bucket == Bucket.COMPUTE, is_comm=bucket == Bucket.COMM, source=source)  # fmt: skip
+                                    is_compute=bucket == Bucket.COMPUTE, is_comm=bucket == Bucket.COMM,
+                                    source=source)  # fmt: skip
         with patch("traces.steps.borders.helper_work", return_value=helps):
             order = HostOrder(rows)
         queued = start < min(start[launch > 0], default=0)
