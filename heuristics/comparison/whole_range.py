@@ -58,12 +58,17 @@ def judge_whole(judged: Judged, whole: OrMissing[Whole], *, ended: bool) -> Judg
 def _contradicting(judged: Judged, whole: Whole, ended: bool) -> str:
     rows = {row.part: row for row in whole.rows}
     steps, hiccups = rows["steps"], rows["hiccups"]
-    lasts = {"base": duration(whole.base_ns), "new": duration(whole.new_ns)}
+    base, new = duration(whole.base_ns), duration(whole.new_ns)
     if steps.base_count != steps.new_count:
         if not ended:
             return ""
-        counts = {"base_count": f"{steps.base_count:,}", "new_count": f"{steps.new_count:,}"}
-        return say("comparison.programs-repeat", **lasts, **counts)
+        return say(
+            "comparison.programs-repeat",
+            base=base,
+            new=new,
+            base_count=f"{steps.base_count:,}",
+            new_count=f"{steps.new_count:,}",
+        )
     limit_ns = LITTLE.value * min(steps.base_ns, steps.new_ns)
     if judged.verdict == "no_change" and abs(hiccups.delta_ns) > limit_ns:
         delta = signed(duration(hiccups.delta_ns))
@@ -76,7 +81,8 @@ def _contradicting(judged: Judged, whole: Whole, ended: bool) -> str:
     moved.sort(key=lambda row: -abs(row.delta_ns))
     return say(
         f"comparison.recording-{how}",
-        **lasts,
+        base=base,
+        new=new,
         delta=signed(duration(whole.delta_ns)),
         parts=", ".join(map(_spoken, moved[:_SAID])),
     )
