@@ -31,20 +31,19 @@ class Measure(TableRow, array_like=True):
     group: str = ""
 
 
-@cache
 def glossary() -> Mapping[str, Mapping[str, str]]:
     """Words of a result that are no measures, findings and states, each with its meaning."""
-    return read_table("reports", "glossary.toml", dict[str, dict[str, str]])
+    return _sections("glossary.toml")
 
 
 def words_of(section: str) -> Mapping[str, str]:
     """What pages call the keys of a kind."""
-    return _words()[section]
+    return _sections("words.toml")[section]
 
 
 @cache
-def _words() -> Mapping[str, Mapping[str, str]]:
-    return read_table("reports", "words.toml", dict[str, dict[str, str]])
+def _sections(file: str) -> Mapping[str, Mapping[str, str]]:
+    return read_table("reports", file, dict[str, dict[str, str]])
 
 
 GROUPS: Final = words_of("group")
