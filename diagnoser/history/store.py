@@ -152,12 +152,9 @@ class Store:
     def rows(self) -> tuple[Line, ...]:
         """All results in the order they were added; none where there is no history."""
         with self._reading() as database:
-            try:
-                if database:
-                    return tuple(map(_listed, database.query(_LISTED)))
-                return ()
-            except DecodeError:
-                raise _damaged(self.path) from None
+            if database:
+                return tuple(map(_listed, database.query(_LISTED)))
+            return ()
 
     def document(self, number: int) -> Document:
         """The whole document of a result that is there. Raises `NotAHistory` for one that is
@@ -175,10 +172,7 @@ class Store:
     def baselines(self) -> dict[str, int]:
         with self._reading() as database:
             listed = database.table("baselines").rows_where(order_by="name") if database else ()
-            try:
-                return convert({row["name"]: row["result"] for row in listed}, dict[str, int])
-            except DecodeError:
-                raise _damaged(self.path) from None
+            return convert({row["name"]: row["result"] for row in listed}, dict[str, int])
 
     def set_baseline(self, name: str, number: int) -> None:
         with self._writing() as database:
@@ -226,7 +220,9 @@ class Store:
 
     @contextmanager
     def _open(self, mode: str) -> "Iterator[Database]":
-        """The database; what SQLite raises becomes one line that says what to do."""
+        """The database; what SQLite raises, and rows that are none of ours, become one line that
+        says what to do.
+        """
         from sqlite_utils import Database  # here, because no other command is to pay for its import
 
         address = f"{self.path.resolve().as_uri()}?mode={mode}"
@@ -237,6 +233,8 @@ class Store:
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_OF_CELL)
                 connection.execute("PRAGMA trusted_schema = OFF")
                 yield Database(connection, recursive_triggers=False)
+        except DecodeError:
+            raise _damaged(self.path) from None
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in _DAMAGED or not code:  # without one: a text that is no UTF-8
