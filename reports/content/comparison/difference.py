@@ -70,11 +70,7 @@ def _recordings(side: Side) -> Words:
 
 def facts(compared: Compared) -> Words:
     base, new = compared.base, compared.new
-    of = [
-        both(gpu_of(base), gpu_of(new)),
-        both(who(base), who(new)),
-        both(_steps(base), _steps(new)),
-    ]
+    of = [both(told_of(base), told_of(new)) for told_of in (gpu_of, who, _steps)]
     means = f"{milliseconds(base.step_ns)} -> {milliseconds(new.step_ns)} ms{_each(compared)}"
     # the medians of both, where one of them is another length than the mean
     base_ns = base.steps.median_ns or base.step_ns
