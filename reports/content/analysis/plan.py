@@ -140,7 +140,7 @@ def step_of(result: Result, fix: Fix, everything: bool = False, beside: Sequence
     if everything:
         notes += _all_notes(fix)
     else:
-        notes += (*_one_note(fix), *_issues(fix, everything))
+        notes += _one_note(fix)
     notes.append(when(fix.per_token, "Compare by time per token, not per step."))
     notes += (fix.wide_because, when(beside, evidence(fix)), others(beside))
     ways = [] if fix.arms else [*_spellings(fix.knobs, order)]
@@ -226,6 +226,7 @@ def _one_note(fix: Fix) -> Iterator[str]:
     elif open_:
         first = min(open_, key=lambda need: (need.state != "unmet", need.cure not in _BREAKING))
         yield _condition(first, "unmet") + beyond(len(open_), 1, " (and {} more)")
+    yield from _issues(fix, everything=False)
 
 
 def _issues(fix: Fix, everything: bool) -> Iterator[str]:
