@@ -9,14 +9,14 @@ from typing import Final
 from heuristics.result.judged import Wall
 from heuristics.result.result import Result, late_rank
 from heuristics.walls.price import UNNAMED
-from reports.content.analysis.headline import findings, main_kind, starts_up
+from reports.content.analysis.headline import main_kind, starts_up
 from reports.content.analysis.in_calls import called_step, copied_step
 from reports.content.analysis.times import all_windows_ns
 from reports.content.analysis.unproven import (
-    Own,
     Unused,
     before_work,
     by_bandwidth,
+    findings,
     held_by,
     is_cold,
     nothing_judged,
@@ -27,9 +27,9 @@ from reports.content.analysis.unproven import (
     unused,
 )
 from reports.content.blocks import Step, filled, words
-from reports.content.names import is_cure, listed, name_of, sentence, when
+from reports.content.names import is_cure, listed, name_of, optional, sentence, when
 from reports.measures import words_of
-from reports.rows import each
+from reports.rows import each, those
 from traces.cures import cure
 from traces.limits import MOST, WALL
 from traces.missing import known
@@ -54,7 +54,7 @@ def find_out(result: Result) -> Iterator[Step]:
     wall = result.verdict.wall
     part, judged = unused(result), not nothing_judged(result)
     of_kernels = [*_of_kernels(result)]
-    starts = not of_kernels and not wall and starts_up(findings(result), result)
+    starts = not of_kernels and not wall and starts_up(result)
     if judged and (starts or _mostly_startup(result)):
         yield _look("startup", result)
     elif wall == "host_overhead" and _launches_nothing_frac(result) >= WALL.value:
@@ -67,17 +67,13 @@ def find_out(result: Result) -> Iterator[Step]:
         if before_work(result) and not (judged and findings(result)):
             yield _look("before_work", result)
         if shows_part(result, part) and part and (how := _look_of(result, part)):
-            yield _look(how, result, f"targets {percent(part.frac)}")
+            yield _look(how, result, part.frac)
         looks = (_look(_how(found), result) for found in findings(result))
         yield from {look.title: look for look in looks}.values()
-    hows = {"Learn what the unknown kernels do": list[Wall](), "Record again": list[Wall]()}
-    lookup, again = hows.values()
-    for open_wall in open_walls(result):
-        if is_cure(open_wall.cure):
-            (lookup if open_wall.cure == cure(UNNAMED, recorder_kind(result)) else again).append(
-                open_wall
-            )
-    for how, cured in hows.items():
+    curable = [open_wall for open_wall in open_walls(result) if is_cure(open_wall.cure)]
+    lookup = those(curable, cure=cure(UNNAMED, recorder_kind(result)))
+    again = [open_wall for open_wall in curable if open_wall not in lookup]
+    for how, cured in (("Learn what the unknown kernels do", lookup), ("Record again", again)):
         if cured:
             named = "any of the walls"
             if judged:
@@ -94,18 +90,14 @@ def _how(wall: Wall) -> str:
 def _of_kernels(result: Result) -> Iterator[Step]:
     """What to do about kernels that take most of the time, and that no wall prices."""
     if streams := by_bandwidth(result):
-        yield _look(streams[0], result, f"targets {percent(streams[1])}")
+        yield _look(streams[0], result, streams[1])
     if own := own_compute(result):
-        yield _look_inside(result, own)
-
-
-def _look_inside(result: Result, own: Own) -> Step:
-    look = words(words_of("look")["own_compute"], " ", own.kernel)
-    inside = words(
-        when(own.threads, f"A launch of it has {counted(own.threads or 0, 'thread')}. "),
-        sentence(cure("own_kernel", recorder_kind(result))),
-    )
-    return Step("", look, f"targets {percent(own.frac)}", (), (inside,))
+        look = words(words_of("look")["own_compute"], " ", own.kernel)
+        inside = words(
+            when(own.threads, f"A launch of it has {counted(own.threads or 0, 'thread')}. "),
+            sentence(cure("own_kernel", recorder_kind(result))),
+        )
+        yield Step("", look, f"targets {percent(own.frac)}", (), (inside,))
 
 
 def with_finds(result: Result, steps: list[Step]) -> list[Step]:
@@ -119,7 +111,7 @@ def with_finds(result: Result, steps: list[Step]) -> list[Step]:
     if _mostly_startup(result):
         return [_look("startup", result), *steps]
     if (share := _launches_nothing_frac(result)) >= WALL.value:
-        steps = [_look("launches_nothing", result, f"targets {percent(share)}"), *steps]
+        steps = [_look("launches_nothing", result, share), *steps]
     if (part := unused(result)) is not None and (how := _look_of(result, part)):
         steps = _placed(result, steps, how, part.frac)
     steps = [*_of_kernels(result), *steps]
@@ -176,7 +168,7 @@ def _pauses_frac(wall: Wall, cost: float) -> float:
 
 
 def _placed(result: Result, steps: list[Step], how: str, frac: float) -> list[Step]:
-    look = _look(how, result, f"targets {percent(frac)}")
+    look = _look(how, result, frac)
     if look.title in each(steps, "title"):
         return steps
     before = takewhile(lambda step: (step.high or 0.0) >= frac, steps)
@@ -184,9 +176,9 @@ def _placed(result: Result, steps: list[Step], how: str, frac: float) -> list[St
     return [*steps[:place], look, *steps[place:]]
 
 
-def _look(how: str, result: Result, acts: str = "") -> Step:
+def _look(how: str, result: Result, frac: float | None = None) -> Step:
     look, missing = words_of("look")[how], words_of("look_cure")[how]
-    run = result.run
+    run, acts = result.run, optional("targets {}", frac, percent)
     if how == "communication" and run and run.arrives_last:
         look = "Find why the rank that arrives last is late"
     if missing == "all_ranks" and len(result.ranks) > 1:

@@ -23,6 +23,7 @@ from reports.content.analysis.unproven import (
     bucket_name,
     by_bandwidth,
     dearest_frac,
+    findings,
     held_by,
     is_cold,
     likely_communication,
@@ -134,7 +135,7 @@ def headline(result: Result) -> Headline:
     elif differ := those(result.config_findings, state="counted_otherwise"):
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0].text)
         first = when(slowing, f"The recording itself is slowed by {_named(slowing)}.")
-    elif not bound and starts_up(slowing, result):
+    elif not bound and starts_up(result):
         label, said = _UNSTEADY, _startup(result)
         first = when(slowing, f"The rest is slowed by {_named(slowing)}.")
     elif (late := leading(result)) and (run := result.run):
@@ -171,18 +172,20 @@ def headline(result: Result) -> Headline:
     else:
         label, tone = "NO BOTTLENECK OF 10 % OR MORE", Tone.GOOD
         said, classes = _closest(result), ""
-    under: list[str | Words] = [likely[0]] if likely else []
-    if len(result.ranks) == 1 and (not slowing or {*each(slowing, "id")} & _OF_THE_HOST):
-        under = [*address_words(telling_rank(result)), *under]
-    if own and label != _OWN:
-        under = [words("Most of the time is compute: ", *_takes(own)), *under]
-    elif not own and label != _BANDWIDTH and judged:
-        under = [optional("Most of the time is compute: {}.", classes), *under]
-    has_said = (_input_share(telling_rank(result)) or 0.0) >= HALF_A_WALL.value
-    if slowing and part is not None and label != _COPIES and not has_said:
-        under = [part_of_time(result, part), *under]
+    under, rank = list[str | Words](), telling_rank(result)
     if result.verdict.startup_ns and label != _UNSTEADY:
-        under.insert(0, _startup(result))
+        under.append(_startup(result))
+    has_said = (_input_share(rank) or 0.0) >= HALF_A_WALL.value
+    if slowing and part is not None and label != _COPIES and not has_said:
+        under.append(part_of_time(result, part))
+    if own and label != _OWN:
+        under.append(words("Most of the time is compute: ", *_takes(own)))
+    elif not own and label != _BANDWIDTH and judged:
+        under.append(optional("Most of the time is compute: {}.", classes))
+    if len(result.ranks) == 1 and (not slowing or {*each(slowing, "id")} & _OF_THE_HOST):
+        under += address_words(rank)
+    if likely:
+        under.append(likely[0])
     under += (first, before_work(result), *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())
@@ -237,14 +240,6 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
 def _open(result: Result, besides: Wall | None = None) -> str:
     named = [name_of(wall.id) + at_most(wall) for wall in open_walls(result) if wall is not besides]
     return optional("Not judged: {}.", named, ", ".join)
-
-
-def findings(result: Result) -> list[Wall]:
-    """Walls of 10 % or more: the verdict's first, then by cost."""
-    return sorted(
-        those(result.walls, outcome="finding"),
-        key=lambda wall: (wall.id != result.verdict.wall, -(wall.cost_frac or 0)),
-    )
 
 
 def _named(walls: list[Wall]) -> str:
@@ -305,9 +300,9 @@ def _startup(result: Result) -> str:
     return f"The profiler, start-up and single pauses take {of}; {judged_rest}."
 
 
-def starts_up(slowing: list[Wall], result: Result) -> bool:
+def starts_up(result: Result) -> bool:
     """Whether start-up takes a quarter of what was recorded, and the first wall costs no more."""
-    costs = sum(known(wall.cost_ns) or 0 for wall in slowing[:1])
+    costs = sum(known(wall.cost_ns) or 0 for wall in findings(result)[:1])
     return result.verdict.startup_ns >= max(costs, QUARTER.value * all_windows_ns(result), 1)
 
 

@@ -67,13 +67,15 @@ def unused(result: Result) -> Unused | None:
     startup_ns, whole_ns = result.verdict.startup_ns, all_windows_ns(result)
     if not whole_ns:
         return None
-    parts = Counter[Bucket](dict.fromkeys(_UNUSED, 0))
+    parts = Counter[Bucket]()
+    for bucket in _UNUSED:
+        parts[bucket] = sum(known_of(result.ranks, f"budget_ns.{bucket}"))
     parts["idle"] -= startup_ns
-    for rank in result.ranks:
-        for bucket in _UNUSED:
-            parts[bucket] += getattr(rank.budget_ns, bucket) or 0
     if result.verdict.wall:
-        return _copies_beside(result, parts["exposed_copy"] / whole_ns)
+        copied_frac = parts["exposed_copy"] / whole_ns
+        if those(findings(result), id="memory") or copied_frac < WALL.value:
+            return None
+        return Unused("exposed_copy", copied_frac, None)
     ((largest, time_ns),) = parts.most_common(1)
     open_ = {wall.id: wall for wall in open_walls(result)}
     compute = open_.get("compute")
@@ -92,17 +94,17 @@ def unused(result: Result) -> Unused | None:
     return Unused(largest, frac, next(iter(may_be), None))
 
 
-def _copies_beside(result: Result, frac: float) -> Unused | None:
-    is_priced = those(those(result.walls, outcome="finding"), id="memory")
-    if is_priced or frac < WALL.value:
-        return None
-    return Unused("exposed_copy", frac, None)
+def findings(result: Result) -> list[Wall]:
+    """Walls of 10 % or more: the verdict's first, then by cost."""
+    return sorted(
+        those(result.walls, outcome="finding"),
+        key=lambda wall: (wall.id != result.verdict.wall, -(wall.cost_frac or 0)),
+    )
 
 
 def dearest_frac(result: Result) -> float:
     """What the wall that costs most costs; 0 where none is proven."""
-    findings = those(result.walls, outcome="finding")
-    return max((known(wall.cost_frac) or 0.0 for wall in findings), default=0.0)
+    return max((known(wall.cost_frac) or 0.0 for wall in findings(result)), default=0.0)
 
 
 @frozen

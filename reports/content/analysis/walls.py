@@ -219,10 +219,9 @@ def _apart_from(result: Result, wall: Wall) -> Words:
         return words("apart from the inside of ", own.kernel)
     whole_ns = max(1, all_windows_ns(result))
     copied = sum(each(result.ranks, "budget_ns.exposed_copy")) / whole_ns
-    late_ns = Counter[str]()
-    for causes_ns in each(known_of(result.ranks, "absent_ns"), "launch_starved"):
-        late_ns.update(causes_ns)
-    if wall.id == "communication" and (by_host_ns := late_ns["host_comm"]):
+    late_ns = each(known_of(result.ranks, "absent_ns"), "launch_starved")
+    by_host_ns = sum(causes_ns.get("host_comm", 0) for causes_ns in late_ns)
+    if wall.id == "communication" and by_host_ns:
         return words(f"on the GPU alone; by the host {percent(by_host_ns / whole_ns)}")
     if wall.id == "memory" and copied >= WALL.value:
         return words(f"apart from copies ({percent(copied)})")
