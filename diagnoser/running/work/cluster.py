@@ -29,6 +29,7 @@ from uuid import uuid4
 from diagnoser.running.work.processes import Engine, Gathered, Job, Workers, attempt
 from diagnoser.version import VERSION
 from traces.errors import ClusterUnavailable, ProcessEnded, UsageError
+from traces.frozen import frozen
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.progress import Progress
@@ -56,14 +57,15 @@ def workers_of(jobs: int | None, scheduler: str | None, progress: Progress) -> E
     return Cluster(scheduler, progress)
 
 
+@frozen
 class SentJob:
     """A job that is done where `pickle.loads` takes its bytes, and leaves a `Kept` there."""
 
-    def __init__(self, job: Job, versions: Mapping[str, str]) -> None:
-        self._given = job, versions
+    job: Job
+    versions: Mapping[str, str]
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _kept, self._given
+        return _kept, (self.job, self.versions)
 
 
 def _kept(job: Job, versions: Mapping[str, str]) -> "Kept":
