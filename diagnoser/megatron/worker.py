@@ -97,25 +97,17 @@ def _answer(library: Library, request: Request, tier: Tier, build: Callable[[], 
         return accepted(request, tier, library.version, first)
     last = tried((*assumed, *lacking))
     if isinstance(last, Raised):
-        return _failed(
-            request, tier, library.version, last if first.refuses or last.refuses else first
-        )
+        by = last if first.refuses or last.refuses else first
+        if by.refuses:
+            words = refusal(by.error, by.message, by.statement, request.fields)
+            return rejected(request, tier, library.version, words)
+        text = failure(by.error, by.message, by.place, request.fields)
+        return not_checked(tier, text, library.version)
     for package in lacking:
         others = tuple(name for name in lacking if name != package)
         if not isinstance(tried((*assumed, *others)), Raised):
             lacking = others
     return needs(request, tier, library.version, lacking)
-
-
-def _failed(request: Request, tier: Tier, version: str, by: Raised) -> Answer:
-    if by.refuses:
-        return rejected(
-            request,
-            tier,
-            version,
-            refusal(by.error, by.message, by.statement, request.fields),
-        )
-    return not_checked(tier, failure(by.error, by.message, by.place, request.fields), version)
 
 
 def _stdout_of_our_own() -> TextIO:
