@@ -87,19 +87,16 @@ def difference(steps: Sequence[PassCount], expected: ConfiguredPasses) -> Differ
     if len({*counts}) == 1:
         if counts[0] in fits or len({*counts[0]}) > 1:
             return None
-        return _throughout(counts[0][0], expected)
+        passes, _ = counts[0]
+        for count in filter(None, expected.passes):
+            if passes and (passes % count == 0 or count % passes == 0):
+                return Difference(passes, passes, "steps", count)
+        return Difference(passes, passes, "other-run")
     if _is_cut(counts[0], counts[1:], fits):
         return Difference(*counts[0], "cut", which="the first")
     if _is_cut(counts[-1], counts[:-1], fits):
         return Difference(*counts[-1], "cut", which="the last")
     return None
-
-
-def _throughout(passes: int, expected: ConfiguredPasses) -> Difference:
-    for count in filter(None, expected.passes):
-        if passes and (passes % count == 0 or count % passes == 0):
-            return Difference(passes, passes, "steps", count)
-    return Difference(passes, passes, "other-run")
 
 
 def _is_cut(
