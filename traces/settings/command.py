@@ -236,7 +236,12 @@ def take_flag(draft: Draft, flag: Flag) -> None:
         for knob, is_off in rows:
             _take_knob(draft, flag, knob, is_off)
             draft.note_name(knob.id, flag.name, flag.line)
-        _check_release(draft, flag)
+        # a flag that the release lacks, or a word: Megatron-LM stops at what it does not know
+        stay = stay_of_flag(flag.name)
+        if stay is not None and flag.is_told:
+            words = texts(flag.words)
+            say_if_absent(draft, flag.name, stay, flag.line, "stops")
+            say_later_words(draft, flag.name, knobs()[stay.knob], words, flag.line, "stops")
     elif is_alias(flag.name):
         if meant := alias(flag.name, str(flag.raw)):
             _take_meant(draft, flag, meant)
@@ -247,15 +252,6 @@ def take_flag(draft: Draft, flag: Flag) -> None:
     else:
         what = "no flag of Megatron-LM that we know"
         say_unknown(draft, flag.line, flag.name, lm_flags(), what, is_parsed=flag.is_told)
-
-
-def _check_release(draft: Draft, flag: Flag) -> None:
-    """A flag that the release lacks, or a word: Megatron-LM stops at what it does not know."""
-    stay = stay_of_flag(flag.name)
-    if stay is None or not flag.is_told:
-        return
-    say_if_absent(draft, flag.name, stay, flag.line, "stops")
-    say_later_words(draft, flag.name, knobs()[stay.knob], texts(flag.words), flag.line, "stops")
 
 
 def _take_meant(draft: Draft, flag: Flag, meant: Correction) -> None:

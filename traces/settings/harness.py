@@ -151,9 +151,16 @@ def _take_flag(draft: Draft, word: Word, value: Word, is_script: bool) -> None:
         if knob:
             unclear(draft, knob, flag, word.line)
     elif flag in ("--env", "--custom_env_vars"):
-        _take_environment(draft, text, word.line)
+        for pair in text.split(","):
+            name, equals, set_to = pair.partition("=")
+            if equals:
+                take_variable(draft, name.strip(), set_to, word.line)
     elif is_alias(flag):
-        _take_alias(draft, flag, text, word.line)
+        if meant := alias(flag, text):
+            take_correction(draft, flag, meant, text, word.line)
+        else:
+            problem = f"{flag} does not take this word"
+            draft.problem(word.line, problem, "one that it takes", "stops")
     elif knob:
         if not (flag == "--virtual_pipeline_model_parallel_size" and text == "-1"):
             _check_words(draft, knob, flag, text, word.line)
@@ -173,18 +180,3 @@ def _check_words(draft: Draft, knob: Knob, flag: str, text: str, line: int) -> N
         known = ", ".join(takes)
         text = f"{flag} of Bridge's scripts takes {known}, but not {', '.join(refused)}"
         draft.problem(line, text, f"one of {known}", "stops")
-
-
-def _take_alias(draft: Draft, flag: str, text: str, line: int) -> None:
-    meant = alias(flag, text)
-    if not meant:
-        draft.problem(line, f"{flag} does not take this word", "one that it takes", "stops")
-    else:
-        take_correction(draft, flag, meant, text, line)
-
-
-def _take_environment(draft: Draft, text: str, line: int) -> None:
-    for pair in text.split(","):
-        name, equals, value = pair.partition("=")
-        if equals:
-            take_variable(draft, name.strip(), value, line)
