@@ -148,7 +148,7 @@ def headline(result: Result) -> Headline:
     elif own and judged:
         inside = "What holds it back inside, this recording does not show."
         label, said = _OWN, words(*_takes(own), f" {inside} {beside}")
-    elif slowing and part is not None and part.frac >= HALF:
+    elif slowing and part is not None and part.frac >= max(HALF, dearest_frac(result)):
         label, said = _COPIES, f"{part_of_time(result, part)} {beside}"
     elif classes and judged and dearest_frac(result) < QUARTER.value:
         label, said, classes = "MOSTLY COMPUTE", f"{sentence(classes)} {beside}", ""
