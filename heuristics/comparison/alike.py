@@ -266,19 +266,27 @@ def most_unlike(sides: Sides) -> str | None:
 
 @fact
 def does_more(sides: Sides) -> str:
-    """Which side launches a kernel in more blocks, and copies more; empty where it does not."""
-    base, new = sides.base.rank, sides.new.rank
-    for kernel in compare_kernels(base, new):
-        blocks = [prod(grid or ()) for grid in (kernel.base_grid, kernel.new_grid)]
-        if kernel.change == "grid" and (blocks[1] - blocks[0]) * kernel.delta_ns > 0:
-            return say(
-                "comparison.more-work",
-                side="new" if kernel.delta_ns > 0 else "base",
-                kernel=kernel.name[:60],
-                blocks=" -> ".join(f"{count:,}" for count in blocks),
-                copied=" -> ".join(map(_copied, (sides.base, sides.new))),
-            )
-    return ""
+    """Which side launches kernels as often, in more blocks, with the first of them, and what it
+    copies; empty where there is none, or each side does.
+    """
+    found = []
+    for kernel in compare_kernels(sides.base.rank, sides.new.rank):
+        base, new = (prod(grid or ()) for grid in (kernel.base_grid, kernel.new_grid))
+        is_alike = kernel.change == "grid" and kernel.base_count == kernel.new_count
+        if is_alike and (new - base) * kernel.delta_ns > 0:
+            found.append((new > base, kernel.name[:60], f"{base:,} -> {new:,}"))
+    if len({is_new for is_new, _, _ in found}) != 1:
+        return ""
+    is_new, name, blocks = found[0]
+    before, after = map(_copied, (sides.base, sides.new))
+    copied = f"; copied to the GPU: {before} -> {after}"
+    return say(
+        "comparison.more-work",
+        side="new" if is_new else "base",
+        kernel=name,
+        blocks=blocks,
+        copied="" if before == after else copied,
+    )
 
 
 @fact

@@ -36,7 +36,14 @@ _PRODUCTS: Final = frozenset(f"compute.{name}" for name in ("gemm", "grouped_gem
 _PASSES: Final = frozenset(
     f"compute.{name}"
     for name in (
-        *("activation", "elementwise", "layout", "loss", "memory", "norm", "pool", "quantize"),
+        "activation",
+        "elementwise",
+        "layout",
+        "loss",
+        "memory",
+        "norm",
+        "pool",
+        "quantize",
         "softmax",
     )
 )
