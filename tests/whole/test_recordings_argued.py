@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import diagnoser
@@ -43,7 +42,6 @@ from tests.by_definition.real_recordings import (
     work_of_events,
     work_of_export,
 )
-from traces.intervals import intersect, spans, union
 
 KERNEL_NAMES = "CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.demangledName"
 LAUNCHES = (
@@ -204,8 +202,9 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     19.4 ms that lie outside the profiler's rows, and the first cudaFree 1.6 (the next takes 2 us). Six pauses
     between calls, of 9 to 38 ms, come before half of the launches and none a tenth as long after: 79.7 ms
     of them the profiler does not cover. Before the first of 26 sorts lie 28 ms more, before the first of 130
-    equal kernels 7, and before none of the later ones a tenth of that. That is a fault of the recording, said
-    first, and the walls are judged on the rest.
+    equal kernels 7, and before none of the later ones a tenth of that. Until the last of these first uses
+    short pauses and calls take 21 ms besides. That is a fault of the recording, said first, and the walls are
+    judged on the rest.
 
     The 1,443 GEMMs are all FP32 without tensor cores, `ffma` and `simt_sgemm`: 272.8 ms. At the TF32 peak of
     an H100 they would take 67 / 494.5 of it, so 235.9 ms less at most, 42 % of those 563; one thread feeds
@@ -227,7 +226,7 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
     startup_ns = document["verdict"]["startup_ns"]
     assert startup_ns == starved["profiler"] + starved["lazy_init"]
     calls_ms = starved["lazy_init"] / 1_000_000 - 79.7 - 33.5
-    assert 12.4 + 19.3 + 1.5 < calls_ms < 12.4 + 19.4 + 1.6 + 1.4  # and short ones
+    assert 12.4 + 19.3 + 1.5 + 20 < calls_ms < 12.4 + 19.4 + 1.6 + 1.4 + 22
     simt = "(s.value LIKE '%ffma%' OR s.value LIKE '%simt_sgemm%')"
     count, gemm_ns = sql(path, f"SELECT count(*), sum(k.end - k.start) FROM {KERNEL_NAMES} WHERE {simt}")[0]
     assert (count, gemm_ns) == (rank["tensor_cores"]["simt_count"], rank["tensor_cores"]["simt_ns"])
@@ -240,22 +239,17 @@ def test_one_h100_that_the_profiler_held_back_multiplies_without_tensor_cores(re
 
 
 def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> None:
-    """fuser_h200_2025: 99 % idle over 3.2 s; 18 kernels in all: the wall and the bound are the host.
+    """fuser_h200_2025: 99 % idle over 3.2 s; 18 kernels in all, and the host makes them ready.
 
     A program that generates code launches a kernel now and then. One thread launches them and no CUDA call
-    runs on it for 3.1 s: `python`, the name for a host that does something else. For 98 % nothing runs and
-    nothing is being launched, so that much at least is the host's. Four pauses between calls last 0.3 to
-    1.6 s and make 3.06 s together. Ranges of the launching thread that say `compile` name 0.83 s, nearly all
-    of it in two of these pauses: that part is compilation. The rest has no name: the kind is long pauses,
-    whatever Python does in them. Compilation is start-up, 27 % of the window, and so are the first launches
-    of five kernels, 2 to 8 ms each, 23.9 together: that is said first, and the walls are judged on the rest.
-    That and having no steps take the confidence down by two. No backward runs, so nothing is computed twice.
+    runs on it for 3.1 s. Four pauses between calls last 0.3 to 1.6 s and make 3.06 s together. Ranges of the
+    launching thread that say `compile` name 0.83 s, nearly all of it in two of these pauses. After each pause
+    come kernels that were never launched before, and no pause as long comes before one that was: all of it is
+    start-up, said first, and what is left holds no wall. No backward runs, so nothing is computed twice.
     """
     path = recordings / "fuser_h200_2025.sqlite"
-    document = concluded(path, ("host_overhead", "long_python_pauses", "host_overhead", "low"), "ccfc")
+    document = concluded(path, (None, None, None, None), "cccc")
     rank, work = one_window(path, document)
-    compiling_ns = rank["absent_ns"]["launch_starved"]["lazy_init"]
-    settled(document, "host_overhead", *(bound - compiling_ns for bound in host_bounds_ns(rank, work)))
     settled(document, "communication", 0, 0)
     settled(document, "compute", 0, filling_of_export(path, work.whole))
     begin, end = work.whole[0]
@@ -266,26 +260,10 @@ def test_the_fuser_recording_is_a_host_that_builds_kernels(recordings: Path) -> 
         "ORDER BY ns DESC LIMIT 4"
     )
     four_ns = sum(ns for (ns,) in sql(path, pauses, begin, end))
-    named = (
-        "SELECT n.start, n.end FROM NVTX_EVENTS n LEFT JOIN StringIds s ON s.id = n.textId "
-        f"WHERE n.globalTid = {mine} AND n.end > ? AND n.start < ? "
-        "AND replace(lower(coalesce(n.text, s.value)), 'compiled', '') LIKE '%compile%'"
-    )
-    ranges = np.array(sql(path, named, begin, end))
-    compiled_ns = intersect(union(*ranges.T), spans((begin, end))).total_ns
-    kinds_ns = document["walls"][2]["cost_by_kind_ns"]
-    assert kinds_ns["long_python_pauses"] == pytest.approx(four_ns - compiled_ns, rel=0.01)
     startup_ns = document["verdict"]["startup_ns"]
-    assert startup_ns == pytest.approx(compiled_ns + 13_300_811 + 23_889_000, rel=0.001)  # and slow calls
+    assert four_ns <= startup_ns <= rank["budget_ns"]["idle"]
     assert document["warnings"][0].startswith("not a steady-state recording")
-    in_calls = (
-        "SELECT sum(min(r.end, ?) - max(r.start, ?)) FROM CUPTI_ACTIVITY_KIND_RUNTIME r "
-        f"WHERE r.globalTid = {mine} AND r.end > ? AND r.start < ?"
-    )
-    no_call_ns = end - begin - sql(path, in_calls, end, begin, begin, end)[0][0]
-    assert rank["absent_ns"]["launch_starved"]["python"] <= no_call_ns - compiled_ns
-    assert rank["absent_ns"]["launch_starved"]["python"] == pytest.approx(no_call_ns - compiled_ns, rel=0.01)
-    assert largest_reason(rank) == "launch_starved.python"
+    assert largest_reason(rank) == "launch_starved.lazy_init"
     assert share(rank, "idle") == 0.99
 
 
@@ -318,9 +296,9 @@ def test_reports_of_programs_that_wait_for_the_system(
 
     jax compiles on other threads while its launching thread waits in futex, 0.79 of 0.95 s; the database on
     the RTX 6000 waits for a person's key in getc for 4.7 s and reads files for 1.2. Neither has steps or
-    communication. `os_wait` is the largest reason, and nearly all of it are these calls: for over nine tenths
-    nothing runs and nothing is being launched. 83 ms before jax's first conversion are start-up: before the
-    second lies nothing. Of so few kernels no wall is judged.
+    communication. For over nine tenths nothing runs and nothing is being launched. No pause as long comes
+    before a kernel that was launched before, so the calls are single pauses. Of so few kernels no wall is
+    judged.
     """
     waits, least = REPORTS[name]
     document = diagnoser.analyze(recordings / name, nsys=real_nsys, cache_dir=tmp_path).to_dict()
@@ -328,7 +306,7 @@ def test_reports_of_programs_that_wait_for_the_system(
     rank, work = one_window(path, document)
     assert verdict(document) == (None, None, None, None)
     assert set(outcomes(document)) == {"unmeasurable"}
-    assert largest_reason(rank) == "launch_starved.os_wait"
+    assert largest_reason(rank) == "launch_starved.lazy_init"
     begin, end = work.whole[0]
     query = (
         "SELECT sum(min(o.end, ?) - max(o.start, ?)) FROM OSRT_API o JOIN StringIds s ON s.id = o.nameId "
@@ -338,8 +316,7 @@ def test_reports_of_programs_that_wait_for_the_system(
     waited_ns = sql(path, query, end, begin, *waits, begin, end)[0][0]
     assert waited_ns >= least * (end - begin)
     starved = rank["absent_ns"]["launch_starved"]
-    early_ns = 69_000_000 if name.startswith("jax") else 0
-    assert starved["os_wait"] + early_ns == pytest.approx(waited_ns, rel=0.02)
+    assert 0.98 * waited_ns <= starved["os_wait"] + starved["lazy_init"] <= rank["budget_ns"]["idle"]
 
 
 MOE = {
