@@ -57,6 +57,12 @@ def sums_before(values: NDArray[Any]) -> IntArray:
     return np.append(0, np.cumsum(values))
 
 
+def ranges_of(begin: IntArray, end: IntArray) -> IntArray:
+    """The numbers of several ranges, one after the other."""
+    lengths = end - begin
+    return np.arange(summed(lengths)) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
+
+
 def shifted(mask: BoolArray) -> BoolArray:
     """Of each place whether the mask holds the one before it; the first has none."""
     return np.append(False, mask[:-1])

@@ -279,13 +279,12 @@ def does_more(sides: Sides) -> str:
         return ""
     is_new, name, blocks = found[0]
     before, after = map(_copied, (sides.base, sides.new))
-    copied = f"; copied to the GPU: {before} -> {after}"
     return say(
         "comparison.more-work",
         side="new" if is_new else "base",
         kernel=name,
         blocks=blocks,
-        copied="" if before == after else copied,
+        copied="" if before == after else f"; copied to the GPU: {before} -> {after}",
     )
 
 

@@ -94,20 +94,16 @@ _WAITS: Final = (CallKind.SYNC, CallKind.COPY)
 """Their length is that of the work they wait for."""
 
 
-def kinds_of_calls(rank: RankTimeline) -> IntArray:
-    """The `CallKind` of every call of a rank's columns; one that initialises once is `INIT`, and so
-    is each while the program sets up that waits for no work.
+def kinds_of_calls(rank: RankTimeline) -> tuple[IntArray, Spans]:
+    """The `CallKind` of every call of a rank's columns, and when the program sets up; a call that
+    initialises once is `INIT`, and so is each meanwhile that waits for no work.
     """
-    kinds, calls = _kinds_of_calls(rank), rank.columns.calls
-    kinds[setting_up(rank).hold(calls.start_ns) & ~np.isin(kinds, _WAITS)] = CallKind.INIT
-    return kinds
-
-
-def _kinds_of_calls(rank: RankTimeline) -> IntArray:
-    """Those of each call by itself."""
-    kinds = call_kinds(rank.columns.call_names)[rank.columns.calls.name]
+    calls = rank.columns.calls
+    kinds = call_kinds(rank.columns.call_names)[calls.name]
     kinds[_one_time(rank, kinds)] = CallKind.INIT
-    return kinds
+    sets_up = _setting_up(rank, kinds)
+    kinds[sets_up.hold(calls.start_ns) & ~np.isin(kinds, _WAITS)] = CallKind.INIT
+    return kinds, sets_up
 
 
 PAUSE: Final = Limit(
@@ -117,7 +113,7 @@ PAUSE: Final = Limit(
 )
 
 
-def setting_up(rank: RankTimeline) -> Spans:
+def _setting_up(rank: RankTimeline, kinds: IntArray) -> Spans:
     """When a program sets up: from its start while first uses take most of the time in which the
     GPU waits for a kernel, and whenever it waits for one that does not wait again.
 
@@ -127,7 +123,7 @@ def setting_up(rank: RankTimeline) -> Spans:
     uses if one comes in the second half: a host that works between phases pauses too. Before a
     kernel of a known name the GPU waits for what recurs.
     """
-    rows, calls, kinds = rank.activities, rank.columns.calls, _kinds_of_calls(rank)
+    rows, calls = rank.activities, rank.columns.calls
     ended_ns = np.append(rows.start_ns[:1], np.maximum.accumulate(rows.end_ns)[:-1])
     idle_ns = np.maximum(rows.start_ns - ended_ns, 0)
     mine = np.flatnonzero(rows.is_launched & (rows.name >= 0))
@@ -268,7 +264,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
     before[steps] = np.where(last == NONE, NONE, steps[last])
     before = np.where((own != NONE) & (end[own] >= end[before]), own, before)
     pause = np.where(before != NONE, start - end[before], 0)
-    return HostCalls(start, end, thread, kinds_of_calls(rank)[row], row, before, own, pause)
+    return HostCalls(start, end, thread, kinds_of_calls(rank)[0][row], row, before, own, pause)
 
 
 def outermost(start_ns: IntArray, end_ns: IntArray, thread: IntArray) -> BoolArray:

@@ -20,7 +20,6 @@ from traces.account.calls import (
     CallKind,
     call_kinds,
     kinds_of_calls,
-    setting_up,
     settled_ns,
 )
 from traces.account.named import named_spans, ranges_of_cause, spans_of
@@ -39,7 +38,7 @@ from traces.arrays import (
 from traces.columns import Calls, Columns, HostSpans, Ranges
 from traces.frozen import frozen
 from traces.groups import begins, passing, places_of_each
-from traces.intervals import instants_of
+from traces.intervals import Spans, instants_of
 from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
 from traces.patterns import compiled
@@ -145,7 +144,7 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
     return np.stack((until_ns[ends], start_ns[ends], np.full(len(ends), thread)))
 
 
-def single_pauses(rank: RankTimeline) -> HostSpans:
+def single_pauses(rank: RankTimeline, sets_up: Spans) -> HostSpans:
     """Pauses outside CUDA calls of first calls: what these compile or load does not recur.
 
     All while the program sets up; and before half of the launches those of which none comes later a
@@ -159,7 +158,7 @@ def single_pauses(rank: RankTimeline) -> HostSpans:
     length_ns = until_ns - since_ns
     later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
     single = (length_ns >= PAUSE.value) & (length_ns > AGAIN.value * later_ns)
-    single |= (length_ns > 0) & setting_up(rank).hold(until_ns)
+    single |= (length_ns > 0) & sets_up.hold(until_ns)
     return spans_of(np.stack((since_ns, until_ns, thread))[:, single])
 
 
@@ -281,11 +280,11 @@ class Host:
 
     def __init__(self, rank: RankTimeline) -> None:
         self._rank = rank
-        self.kind = kinds_of_calls(rank)
+        self.kind, sets_up = kinds_of_calls(rank)
         self._threads, self._handover = rank.activities.launching_threads, Handover(rank)
         self._cold = cold_starts(rank, self.kind)
         self._optimizes, self._pauses = cpu_optimizer(rank), data_pauses(rank)
-        self._single, self._captures = single_pauses(rank), captures(rank.columns)
+        self._single, self._captures = single_pauses(rank, sets_up), captures(rank.columns)
         self._named = named_spans(rank.columns, self._single)
         self._overlays = {thread: [*self._overlays_of(thread)] for thread in self._threads.tolist()}
 

@@ -22,7 +22,7 @@ from traces.arrays import (
     codes_of,
     distinct,
     last_at,
-    summed,
+    ranges_of,
 )
 from traces.frozen import frozen
 from traces.intervals import Spans, instants_of
@@ -78,12 +78,6 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
     held = (latest >= 0) & (end[innermost] > cuts)
     labels = np.where(held, label[innermost], otherwise)
     return Tiling(np.append(BEGINNING, cuts), np.append(otherwise, labels))
-
-
-def ranges_of(begin: IntArray, end: IntArray) -> IntArray:
-    """The numbers of several ranges, one after the other."""
-    lengths = end - begin
-    return np.arange(summed(lengths)) + np.repeat(begin - (np.cumsum(lengths) - lengths), lengths)
 
 
 def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.pieces import REASONS, AbsentPieces, ranges_of
-from traces.arrays import IntArray, Lasting, distinct, ints, listed, row_by_row
+from traces.account.pieces import REASONS, AbsentPieces
+from traces.arrays import IntArray, Lasting, distinct, ints, listed, ranges_of, row_by_row
 from traces.frozen import frozen
 from traces.groups import sums_of
 from traces.intervals import Spans, instants_in, instants_of, ns_in, spans, subtract

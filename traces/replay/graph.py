@@ -70,8 +70,8 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
         "profiler": columns.overheads,
         _CAPTURED: captures(columns),
     }
-    kind = kinds_of_calls(rank)
-    single = single_pauses(rank)
+    kind, sets_up = kinds_of_calls(rank)
+    single = single_pauses(rank, sets_up)
     for cause, spans in reversed(named_spans(columns, single).items()):
         layers[cause] = spans
         if cause == "data":

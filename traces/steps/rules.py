@@ -192,7 +192,7 @@ def _initialising_ns(rank: RankTimeline, way: Found) -> IntArray:
     host.
     """
     calls = rank.columns.calls
-    of_kind = np.isin(kinds_of_calls(rank), _INITIALISING) & _is_of(rank, calls)
+    of_kind = np.isin(kinds_of_calls(rank)[0], _INITIALISING) & _is_of(rank, calls)
     return covered_ns(way.host_start_ns, way.host_end_ns, instants_of(calls, of_kind))
 
 

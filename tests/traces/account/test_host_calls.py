@@ -54,7 +54,7 @@ def test_a_poll_of_host_memory_synchronises_and_a_name_that_only_holds_its_words
 def kinds_of(run: Run, name: str) -> list[CallKind]:
     """Of each call of a name, in order of start."""
     rank = run.rank()
-    calls, kinds = rank.columns.calls, kinds_of_calls(rank)
+    calls, (kinds, _) = rank.columns.calls, kinds_of_calls(rank)
     mine = np.flatnonzero([rank.columns.call_names[code].startswith(name) for code in calls.name.tolist()])
     return [CallKind(kinds[row]) for row in mine[np.argsort(calls.start_ns[mine])].tolist()]
 

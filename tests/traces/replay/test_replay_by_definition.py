@@ -23,6 +23,7 @@ from tests.by_definition.replay import NAMED, Call, Story, Takes, Told, Work, ru
 from tests.recordings.drawn import recordings_told
 from tests.recordings.told import Teller, recorded, words
 from traces.account.account import measure_account
+from traces.account.calls import kinds_of_calls
 from traces.account.device import calibrate, find_queueing
 from traces.account.host import single_pauses
 from traces.account.producers import find_producers
@@ -118,7 +119,7 @@ def work_at(rank: RankTimeline, place: int) -> Work:
 
 def asides_of(rank: RankTimeline) -> list[Call]:
     columns, found = rank.columns, list[Call]()
-    single = single_pauses(rank)
+    single = single_pauses(rank, kinds_of_calls(rank)[1])
     several = ("profiler", columns.overheads), ("os_wait", columns.os_calls), ("single", single)
     for name, spans in several:
         times = zip(spans.thread_gid.tolist(), spans.start_ns.tolist(), spans.end_ns.tolist(), strict=True)

@@ -15,8 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.pieces import ranges_of
-from traces.arrays import FOREVER, BoolArray, IntArray, order_of, sums_before
+from traces.arrays import FOREVER, BoolArray, IntArray, order_of, ranges_of, sums_before
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.ranks.matching.match import Matched
