@@ -15,6 +15,8 @@ from traces.training_log.log import Stage
 GB: Final = 10**9
 LATE: Final = ("slow_device", "slow_host", "slow_link", "routing_imbalance")
 STAGES: Final[tuple[Stage, ...]] = ("setup", "forward", "backward", "optimizer")
+_CAUSES: Final = tuple(cause for cause in CAUSES if cause != "host_comm")
+"""Megatron moves data by NCCL's kernels and not by MPI's calls."""
 _BUCKETS: Final = ("compute", "exposed_comm", "exposed_copy", "idle")
 _OVERLAP: Final = "overlap_moe_expert_parallel_comm"
 _SIZE_OF: Final = {
@@ -57,7 +59,7 @@ def _rank(draw: Random, number: int, settings: Settings) -> dict[str, object]:
         else None,
         "compute_by_class_frac": _shares(draw, _classes(facts), budget["compute"]),
         "absent_frac": {
-            "launch_starved": _shares(draw, _some(draw, CAUSES), starved),
+            "launch_starved": _shares(draw, _some(draw, _CAUSES), starved),
             "launch_latency": draw.choice((None, 0.0, 0.02)) if starved < 0.9 * absent - 0.02 else None,
             "graph_opaque": draw.choice((None, 0.0)),
             "dependency_stalled": draw.choice((None, 0.0)),
