@@ -25,15 +25,14 @@ class Observed:
     `exposed_input_frac`: input copies that no compute hides, as part of the window.
     `loader_workers`: that load batches, as far as names or the rhythm of waits tell. `wide_frac`:
     matrix work in FP32 or TF32 on a GPU that may have tensor cores for 16 bits, as part of the
-    windows, `fp32_frac` the part of it that is not in TF32 yet. `tensor_cores`: the GPU has some
-    for 16 bits. `layout_frac`: copies from one memory
-    layout to another, the same. `several_gpus`: more than one GPU runs: several were recorded, or
-    one that communicates. `in_use`: what names show that advice would switch on. `dp_overlapped`:
-    compute hides the data-parallel collectives, as an overlap that is on does.
-    `sendrecv_of_experts`: False where sends and receives of no known purpose cannot be expert
-    all-to-all. `allocator_retries`: what frees memory within steps is the caching allocator, for an
-    allocation that found no room. `moe_passes`: passes through MoE layers of each used step, for
-    each rank that tells them.
+    windows, `fp32_frac` the GEMMs of it that a switch takes to TF32. `tensor_cores`: the GPU has
+    some for 16 bits. `layout_frac`: copies from one memory layout to another, the same.
+    `several_gpus`: more than one GPU runs: several were recorded, or one that communicates.
+    `in_use`: what names show that advice would switch on. `dp_overlapped`: compute hides the
+    data-parallel collectives, as an overlap that is on does. `sendrecv_of_experts`: False where
+    sends and receives of no known purpose cannot be expert all-to-all. `allocator_retries`: what
+    frees memory within steps is the caching allocator, for an allocation that found no room.
+    `moe_passes`: passes through MoE layers of each used step, for each rank that tells them.
     """
 
     framework: Framework | None = None

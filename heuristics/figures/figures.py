@@ -160,11 +160,8 @@ class Figures:
 
     @property
     def fp32_ns(self) -> int | None:
-        """What of it is not in TF32 yet; None where that is unknown."""
-        if self.wide_ns is None or self.tensor_cores is None:
-            return None
-        tf32_ns = self.tensor_cores.tf32_ns
-        return None if tf32_ns is UNSET else max(0, self.wide_ns - tf32_ns)
+        """What a switch to TF32 acts on: GEMMs without tensor cores; attention is its own."""
+        return None if self.tensor_cores is None else self.tensor_cores.simt_ns
 
     @property
     def layout_ns(self) -> int:

@@ -136,6 +136,7 @@ def sentence(text: str) -> str:
 
 
 KERNEL_WIDTH: Final = 28
+WHOLE_NAME: Final = 400
 _WRAPPERS: Final = compiled(
     r"(?i)^(kernel\d?|device_kernel|(vectorized_|unrolled_|legacy_)?elementwise_kernel\w*|reduce_kernel)$"
 )
@@ -245,7 +246,7 @@ def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
     """A kernel in a few characters: without its types, or by its template argument where that names
     it.
     """
-    bare = _NAMELESS.sub("", printable(readable(recorded), 400)).removeprefix("void ")
+    bare = _NAMELESS.sub("", printable(readable(recorded), WHOLE_NAME)).removeprefix("void ")
     head, _, inside = _RETURNED.sub("", bare).partition("<")
     base = head.partition("(")[0].rpartition("::")[2].strip()
     if _WRAPPERS.match(base) and "(" not in head:
@@ -256,17 +257,34 @@ def kernel_name(recorded: str, width: int = KERNEL_WIDTH) -> str:
                     last = part
             if not last or last in _PLAIN or _WRAPPERS.match(last) or "gpu_kernel" in last:
                 continue
-            return _first(f"{base} {last}" if _FUNCTOR.search(last) else last, width)
-    return _first(base or bare, width)
+            return shortened(f"{base} {last}" if _FUNCTOR.search(last) else last, width)
+    return shortened(base or bare, width)
 
 
 def kernel_code(recorded: str, width: int = KERNEL_WIDTH) -> Code:
     """The same with the whole name, where there is room for that on demand."""
-    short, whole = kernel_name(recorded, width), printable(recorded, 400)
+    return short_code(printable(recorded, WHOLE_NAME), kernel_name(recorded, width))
+
+
+def short_code(whole: str, short: str = "") -> Code:
+    short = short or shortened(whole)
     return Code(short, when(short != whole, whole))
 
 
-def _first(name: str, width: int) -> str:
+def names_apart(names: Sequence[str]) -> dict[str, str]:
+    """Whole names shortened; those that would read alike by where they begin to differ."""
+    short, half = dict[str, str](), KERNEL_WIDTH // 2 - 3
+    for name in names:
+        short[name] = shortened(name)
+        alike = {other for other in names if shortened(other) == short[name]}
+        if len(alike) > 1:
+            low, high = min(alike), max(alike)
+            begin = next(at for at, letter in enumerate(high) if letter != low[at : at + 1])
+            short[name] = f"{name[:half]}...{shortened(name[begin:], half + 3)}"
+    return short
+
+
+def shortened(name: str, width: int = KERNEL_WIDTH) -> str:
     if len(name) <= width:
         return name
     return name[: width - 3] + "..."

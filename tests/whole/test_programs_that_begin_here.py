@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import diagnoser
+from reports.content.names import names_apart
 from tests.by_hand.run import Run, written
 
 
@@ -132,12 +133,13 @@ def test_copies_that_take_more_than_the_wall_that_is_proven_stand_beside_it() ->
         run.work("h2d", 150 + 100 * place, 180 + 100 * place, pageable=True)
     text = screen(run)
     assert "Exposed copies take 30 % of the time" in text
+    assert "Memory 600 30 %" in text  # what copies take alone is the most that they cost
     assert text.index("Copy less, from pinned memory") < text.index("Find what the host does")
 
 
 @pytest.mark.parametrize(
     ("pageable", "back", "step"),
-    [(True, 190, "Copy less, from pinned memory"), (False, 190, "Find what is copied"),
+    [(True, 190, "Copy less, from pinned memory"), (False, 190, "Copy ahead on a stream of its own"),
         (False, 150, "Keep data on the GPU from step to step")],
 )  # fmt: skip
 def test_a_call_that_waits_for_copies_is_no_cause_of_them(pageable: bool, back: int, step: str) -> None:
@@ -150,6 +152,26 @@ def test_a_call_that_waits_for_copies_is_no_cause_of_them(pageable: bool, back: 
     text = screen(run)
     assert "BOUND BY COPIES Exposed copies take 80 % of the time" in text
     assert f"1 {step}" in text
+
+
+def test_a_result_that_is_read_back_each_round_is_read_less_often() -> None:
+    run = program(kernels=20, every=100, busy=40)
+    for place in range(20):
+        begin = 130 + 100 * place
+        run.work("d2h", begin + 11, begin + 12, launch=begin, size_bytes=8)
+        run.call("cudaStreamSynchronize", begin + 5, begin + 65)
+    text = screen(run)
+    assert "1 Read results back less often" in text
+    assert "1 copy of 8 B back to the host in each block" in text
+
+
+def test_kernels_that_differ_behind_the_width_of_a_line_are_told_apart() -> None:
+    alike = "solve_the_equations_of_the_system_by_"
+    assert names_apart([f"{alike}rows", f"{alike}lines", "a"]) == {
+        f"{alike}rows": "solve_the_e...rows",
+        f"{alike}lines": "solve_the_e...lines",
+        "a": "a",
+    }
 
 
 @pytest.mark.parametrize(

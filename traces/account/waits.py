@@ -200,7 +200,7 @@ class WaitingCalls:
         own = np.flatnonzero((rows.source == Source.COPY) & rows.is_launched)
         self._own = own[order_of(rows.call[own])]
         self._own_call = rows.call[self._own]
-        self._is_count = token_count_reads(rank) & _routes(rows)
+        self._is_count = token_count_reads(rank) & routes_tokens(rows)
         names = rank.columns.call_names
         self._of_stream = passing(lambda name: "StreamSynchronize" in name, names)[self._calls.name]
         self._is_poll = passing(POLL.__eq__, names)
@@ -335,7 +335,7 @@ class WaitingCalls:
         return replace(host, cause=cause)
 
 
-def _routes(rows: Activities) -> bool:
+def routes_tokens(rows: Activities) -> bool:
     """Whether tokens are routed to experts at all: without that, a small copy holds no token
     counts.
     """

@@ -8,6 +8,7 @@ from dataclasses import field
 import numpy as np
 
 from traces.account.calls import APART, NONE, CallKind, is_kind
+from traces.account.waits import routes_tokens
 from traces.arrays import NOWHERE, BoolArray, FloatArray, IntArray, distinct, none_of
 from traces.frozen import frozen
 from traces.groups import mask_of
@@ -187,7 +188,8 @@ class Edits:
         none = none_of(len(calls))
         said_ns = pauses.said_ns + pauses.cold_ns
         left = np.maximum(timing.pause_ns - pauses.cold_ns, 0)
-        counts = timing.waits.holding(graph.feeds_host, len(calls))  # a small copy to the host
+        read = graph.feeds_host & routes_tokens(graph.rows)  # small copies, which hold token counts
+        counts = timing.waits.holding(read, len(calls))
         feeds = counts[calls.before] & (calls.before != NONE)
         sync = is_kind(calls, CallKind.SYNC)
         named = dict(pauses.named_ns)

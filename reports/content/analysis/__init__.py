@@ -27,17 +27,28 @@ from reports.content.analysis.run import ranks_part, run_lines
 from reports.content.analysis.step import budget, lost_time, outside, step_blocks
 from reports.content.analysis.times import telling_rank
 from reports.content.analysis.walls import evidence, savings, step_bar
-from reports.content.blocks import Block, Blocks, Code, Part, Sentence, Term, Tone, words
+from reports.content.blocks import Block, Blocks, Part, Sentence, Term, Tone, words
 from reports.content.check_numbers import configuration_parts
 from reports.content.incidents import logged_incidents, met_incidents
 from reports.content.legal import condition_line
-from reports.content.names import beyond, joined, kernel_code, statement, titled, when
+from reports.content.names import (
+    WHOLE_NAME,
+    beyond,
+    joined,
+    kernel_code,
+    kernel_name,
+    names_apart,
+    short_code,
+    statement,
+    titled,
+    when,
+)
 from reports.content.page import SCREEN, Detail, Page
 from reports.result.left_out import left_out
 from reports.rows import each, those
 from traces.missing import known
 from traces.sections.rank import Rank
-from traces.spelling import percent
+from traces.spelling import percent, printable
 
 _TOP: Final = 3
 _WORTH: Final = 0.01
@@ -49,14 +60,21 @@ def kernel_lines(result: Result) -> Blocks:
     """The kernels with the most work of a rank, those that nothing names, and changes of layout."""
     rank = telling_rank(result)
     window_ns, by_name = rank.budget_ns.window, Counter[tuple[str, str]]()
-    codes = dict[str, Code]()
+    recorded = dict[str, str]()
     for row in rank.kernel_table.rows:
-        code = kernel_code(row.name)
-        codes.setdefault(code.text, code)
-        by_name[code.text, row.key] += row.work_ns
+        name = kernel_name(row.name, WHOLE_NAME)
+        recorded.setdefault(name, row.name)
+        by_name[name, row.key] += row.work_ns
+    top = by_name.most_common(_TOP)
+    short = names_apart([name for (name, _), _ in top])
     costly = [
-        words(codes[name], f" {percent(work_ns / window_ns)} (", Term(key), ")")
-        for (name, key), work_ns in by_name.most_common(_TOP)
+        words(
+            short_code(printable(recorded[name], WHOLE_NAME), short[name]),
+            f" {percent(work_ns / window_ns)} (",
+            Term(key),
+            ")",
+        )
+        for (name, key), work_ns in top
         if work_ns >= _WORTH * window_ns
     ]
     if costly:

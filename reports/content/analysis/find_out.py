@@ -11,7 +11,7 @@ from heuristics.result.result import Result, late_rank
 from heuristics.walls.price import UNNAMED
 from reports.content.analysis.headline import main_kind, starts_up
 from reports.content.analysis.in_calls import called_step, copied_step
-from reports.content.analysis.times import all_windows_ns
+from reports.content.analysis.times import all_windows_ns, telling_rank
 from reports.content.analysis.unproven import (
     Unused,
     before_work,
@@ -31,8 +31,9 @@ from reports.content.names import is_cure, listed, name_of, optional, sentence, 
 from reports.measures import words_of
 from reports.rows import each, those
 from traces.cures import cure
-from traces.limits import MOST, WALL
+from traces.limits import MOST, NEARLY_ALL, WALL
 from traces.missing import known
+from traces.recording.recorder import TORCH, recorded_by
 from traces.spelling import counted, percent
 
 
@@ -70,6 +71,9 @@ def find_out(result: Result) -> Iterator[Step]:
             yield _look(how, result, part.frac)
         looks = (_look(_how(found), result) for found in findings(result))
         yield from {look.title: look for look in looks}.values()
+        busy = telling_rank(result).budget_frac.compute if judged else 0.0
+        if not (part or of_kernels or wall) and busy >= NEARLY_ALL.value:
+            yield _look("compute", result, busy)
     curable = [open_wall for open_wall in open_walls(result) if is_cure(open_wall.cure)]
     lookup = those(curable, cure=cure(UNNAMED, recorder_kind(result)))
     again = [open_wall for open_wall in curable if open_wall not in lookup]
@@ -192,4 +196,6 @@ def _look(how: str, result: Result, frac: float | None = None) -> Step:
         return called
     if missing == "stacks" and {*each(result.traces, "capture.stacks")} == {True}:
         missing = "recorded_stacks"
+        if how == "host_overhead" and recorded_by(recorder_kind(result) or "") == TORCH:
+            look = words_of("look")["slowed_by_stacks"]
     return Step("", words(look), acts, (), (words(sentence(cure(missing, recorder_kind(result)))),))

@@ -108,6 +108,7 @@ it."""
 _OWN: Final = "BOUND BY ITS OWN KERNELS"
 _BANDWIDTH: Final = "BOUND BY MEMORY BANDWIDTH"
 _COPIES: Final = "BOUND BY COPIES"
+_COPIED: Final = "exposed copies"
 _MOST_IN: Final[dict[Bucket, str]] = {
     "exposed_copy": _COPIES,
     "exposed_comm": "MOSTLY COMMUNICATION",
@@ -153,7 +154,7 @@ def headline(result: Result) -> Headline:
     elif classes and judged and dearest_frac(result) < QUARTER.value:
         label, said, classes = "MOSTLY COMPUTE", f"{sentence(classes)} {beside}", ""
     elif slowing:
-        label, said, tone = "SLOWED BY", _named(slowing), Tone.BAD
+        label, said, tone = "SLOWED BY", _named(slowing, part), Tone.BAD
     elif not judged and not shows_part(result, part):
         label = _UNSTEADY if is_cold(result) else "NOT JUDGED"
         said = _unjudged(result)
@@ -175,8 +176,9 @@ def headline(result: Result) -> Headline:
     under, rank = list[str | Words](), telling_rank(result)
     if result.verdict.startup_ns and label != _UNSTEADY:
         under.append(_startup(result))
-    has_said = (_input_share(rank) or 0.0) >= HALF_A_WALL.value
-    if slowing and part is not None and label != _COPIES and not has_said:
+    of_copies = label == _COPIES or str(said).startswith(_COPIED)
+    has_said = of_copies or (_input_share(rank) or 0.0) >= HALF_A_WALL.value
+    if slowing and part is not None and not has_said:
         under.append(part_of_time(result, part))
     if own and label != _OWN:
         under.append(words("Most of the time is compute: ", *_takes(own)))
@@ -226,6 +228,8 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
         text = part_of_time(result, part)
         if part.bucket in _MOST_IN and part.frac >= HALF:
             return _MOST_IN[part.bucket], f"{text} {_open(result)}"
+        if part.bucket == "exposed_copy":
+            return "SLOWED BY", f"{_named([], part)}. {_nearest(result)}{_open(result)}"
         text += f" {_nearest(result)}{_open(result)}"
         if part.bucket == "idle" and part.frac >= HALF and held_by(result) == "stalled":
             return "HELD BACK ON THE GPU", text
@@ -242,10 +246,12 @@ def _open(result: Result, besides: Wall | None = None) -> str:
     return optional("Not judged: {}.", named, ", ".join)
 
 
-def _named(walls: list[Wall]) -> str:
-    first = walls[:_NAMED]
-    named = [cause(wall) + optional(" ({})", wall.cost_frac, percent) for wall in first]
-    return " and ".join(named) + beyond(len(walls), _NAMED, ", and {} more")
+def _named(walls: list[Wall], copied: Unused | None = None) -> str:
+    """`copied`: exposed copies, the first where no wall costs more."""
+    named = [cause(wall) + optional(" ({})", wall.cost_frac, percent) for wall in walls]
+    if copied and copied.frac > max((known(wall.cost_frac) or 0.0 for wall in walls), default=0.0):
+        named.insert(0, f"{_COPIED} ({percent(copied.frac)})")
+    return " and ".join(named[:_NAMED]) + beyond(len(named), _NAMED, ", and {} more")
 
 
 def main_kind(wall: Wall, least: float = MOST) -> str | None:

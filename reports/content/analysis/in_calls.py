@@ -5,25 +5,30 @@ waits for it: rows of `call` in words.toml, the first that fits a name.
 from collections import Counter
 
 from heuristics.result.result import Result
-from reports.content.analysis.times import telling_rank
+from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.blocks import Code, Step, Words, filled, words
 from reports.content.names import when
 from reports.measures import words_of
+from traces.account.waits import TOKEN_COUNT
 from traces.limits import MOST, WALL
 from traces.missing import known
 from traces.patterns import compiled
 from traces.sections.addresses import Address, HostCall
-from traces.spelling import percent
+from traces.sections.rank import Rank
+from traces.spelling import counted, percent, sized
 
 
 def called_step(result: Result, acts: str, wall: str) -> Step | None:
     """For the kind of call under which the GPU waits for the host for longest, then for others;
-    None where none takes a tenth of the windows, or it waits mostly outside of such calls. Of the
+    None where none takes a tenth of the windows, or it waits mostly outside of such calls. What the
+    host waited for before it launched more is a call that waits, wherever it has been since. Of the
     wall of memory for those that take memory or give it back.
     """
     if not result.ranks:
         return None
     rank = telling_rank(result)
+    if wall != "memory" and (waited := _waited_step(rank, acts)):
+        return waited
     addresses, window_ns = known(rank.addresses), rank.budget_ns.window
     if not addresses:
         return None
@@ -47,9 +52,25 @@ def called_step(result: Result, acts: str, wall: str) -> Step | None:
     return _step(kinds[0], acts, *notes) if kinds else None
 
 
+def _waited_step(rank: Rank, acts: str) -> Step | None:
+    """Where most late launches follow a wait for the GPU, and small copies come back."""
+    late_ns = rank.absent_ns.launch_starved if rank.absent_ns else {}
+    waited_ns = late_ns.get("sync", 0) + late_ns.get("token_count_sync", 0)
+    back, scale = rank.work and rank.work.to_host, scale_of(rank)
+    size_bytes = known(back.size_bytes) if back else None
+    if not back or not size_bytes or size_bytes > TOKEN_COUNT.value * back.count:
+        return None
+    least_ns = max(WALL.value * rank.budget_ns.window, MOST.value * sum(late_ns.values()))
+    copies = round(back.count / max(1, scale.step_count))
+    if waited_ns < least_ns or not copies:
+        return None
+    of_each = f"of {sized(size_bytes / back.count)} back to the host in each {scale.whole}"
+    return _step("read_back", acts, words(f"{counted(copies, 'copy', 'copies')} {of_each}."))
+
+
 def copied_step(result: Result, acts: str) -> Step | None:
-    """For copies that run alone; None where they mostly stay on the GPU, or where what is copied
-    one way is pinned already. Calls that wait for copies are no cause of them.
+    """For copies that run alone; None where they mostly stay on the GPU. Calls that wait for copies
+    are no cause of them.
     """
     pageable, copied_ns = False, Counter[str]()
     for rank in result.ranks:
@@ -61,7 +82,7 @@ def copied_step(result: Result, acts: str) -> Step | None:
         return None
     if any(rank.steps.found for rank in result.ranks) and min(ways) >= WALL.value * sum(ways):
         return _step("resident", acts)
-    return _step("pin", acts) if pageable else None
+    return _step("pin" if pageable else "ahead", acts)
 
 
 def _step(kind: str, acts: str, *notes: Words) -> Step:

@@ -11,7 +11,7 @@ from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result
 from reports.content.analysis.times import all_windows_ns, telling_rank
 from reports.content.blocks import Code, Words, words
-from reports.content.names import around, beyond, kernel_name, name_of, when
+from reports.content.names import WHOLE_NAME, around, beyond, kernel_name, name_of, short_code, when
 from reports.measures import words_of
 from reports.rows import each, known_of, those
 from traces.cures import cure
@@ -138,15 +138,16 @@ def own_compute(result: Result) -> Own | None:
     trains, times_ns = known(rank.detected.training_step), Counter[str]()
     threads = dict[str, int | None]()
     for row in rank.kernel_table.rows:
-        if row.key.startswith("compute.") and not (trains or row.key in _PRODUCTS):
-            name = kernel_name(row.name)
+        of_library = row.key in _PRODUCTS and classify_kernel(row.name).subclass != "own"
+        if row.key.startswith("compute.") and not (trains or of_library):
+            name = kernel_name(row.name, WHOLE_NAME)
             times_ns[name] += row.work_ns
             threads.setdefault(name, _threads(row))
     for name, time_ns in times_ns.most_common(1):
         frac = min(1.0, time_ns / rank.budget_ns.window)
         all_frac = min(1.0, max(frac, sum(each(rank.unknown_kernels, "frac"))))
         if all_frac >= max(MOST.value, dearest_frac(result)) and result.verdict.wall != "compute":
-            return Own(Code(name), frac, all_frac, threads[name])
+            return Own(short_code(name), frac, all_frac, threads[name])
     return None
 
 
@@ -166,7 +167,7 @@ def by_bandwidth(result: Result) -> tuple[Streams, float] | None:
             fills = prod(known(row.grid) or (sms,)) >= sms
             if row.key in _PASSES and fills and row.work_ns >= SHORT.value * row.count:
                 times_ns["passes"] += row.work_ns
-            elif row.key in _PRODUCTS:
+            elif row.key in _PRODUCTS or row.key == "compute.convolution":
                 is_vector = not trains and classify_kernel(row.name).subclass == "gemv"
                 times_ns["vector_products" if is_vector else "products"] += row.work_ns
         largest = not trains and wall_frac < QUARTER.value

@@ -183,9 +183,20 @@ def _ceiling(result: Result, wall: Wall) -> float:
     share, most = known(wall.cost_frac), known(wall.at_most_frac)
     if share is None:
         share = -1.0
+    elif wall.id == "memory" and wall.outcome == "clear":
+        share = max(share, _copied_frac(result))
     if most is not None and wall.outcome != "finding" and wall not in open_walls(result):
         return max(share, most)
     return share
+
+
+def _copied_frac(result: Result) -> float:
+    """Exposed copies as part of what is judged: the most that they cost beside compute is what they
+    take alone. 0 where that is less than a wall.
+    """
+    copied_ns = sum(each(result.ranks, "budget_ns.exposed_copy"))
+    frac = copied_ns / max(1, all_windows_ns(result) - result.verdict.startup_ns)
+    return min(1.0, frac) if frac >= WALL.value else 0.0
 
 
 def _row(result: Result, wall: Wall) -> BlockRow:
@@ -206,6 +217,8 @@ def _row(result: Result, wall: Wall) -> BlockRow:
     elif late and REPAIRS[late.cause].wall == wall.id:
         # in a wall that costs the run as a whole little
         mostly, tone = words(name_of(late.cause)), Tone.NOTICE
+    elif wall.id == "memory" and share == _copied_frac(result) > 0.0:
+        mostly, tone = words(name_of("exposed_copy")), Tone.NOTICE
     else:
         mostly = _apart_from(result, wall)
     amount = milliseconds(per_step_ns(result, cost_ns))
@@ -218,13 +231,10 @@ def _apart_from(result: Result, wall: Wall) -> Words:
     if wall.id == "compute" and (own := own_compute(result)):
         return words("apart from the inside of ", own.kernel)
     whole_ns = max(1, all_windows_ns(result))
-    copied = sum(each(result.ranks, "budget_ns.exposed_copy")) / whole_ns
     late_ns = each(known_of(result.ranks, "absent_ns"), "launch_starved")
     by_host_ns = sum(causes_ns.get("host_comm", 0) for causes_ns in late_ns)
     if wall.id == "communication" and by_host_ns:
         return words(f"on the GPU alone; by the host {percent(by_host_ns / whole_ns)}")
-    if wall.id == "memory" and copied >= WALL.value:
-        return words(f"apart from copies ({percent(copied)})")
     if wall.id == "memory" and (streams := by_bandwidth(result)):
         return words(f"apart from bandwidth ({percent(streams[1])})")
     return words()

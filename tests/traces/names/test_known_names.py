@@ -225,3 +225,20 @@ def test_a_call_of_the_operating_system_is_one_that_we_know() -> None:
     assert found is not None
     assert found.name == "pthread_cond_wait"
     assert public_os_call("hunter2_sesame") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("trt_turing_h1688cudnn_256x64_ldg8_relu_exp_small_nhwc_tn_v1", ("convolution", "conv")),
+        *(("matmul_wmma(const __half *)", ("gemm", "own")), ("MatrixMulCUDA", ("gemm", "own"))),
+        ("_mxfp8_all_to_all_expert_major", ("comm", "ep_a2a")),
+        ("_combine_all_to_all_kernel", ("comm", "ep_combine")),
+        ("triton_poi_fused_all_to_all_single_combine", ("elementwise", "triton_fused")),
+    ],
+)
+def test_kernels_of_no_library_tell_their_work_by_words_in_their_names(
+    name: str, what: tuple[str, str]
+) -> None:
+    kernel = classify_kernel(name)
+    assert (kernel.class_, kernel.subclass) == what
