@@ -243,7 +243,7 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
     """The run with its memory wall as log, options and symptoms tell it; as it was where none
     does.
     """
-    stages = [error.stage for error in log.out_of_memory] if log else []
+    stages = [error.stage for error in log.own_out_of_memory] if log else []
     if evidence.observed.out_of_memory is not None:
         stages.append(evidence.observed.out_of_memory)
     if stages:

@@ -160,11 +160,13 @@ class Met:
     seen: tuple[Sighting, ...]
 
 
-def incidents_of(run: Run) -> tuple[Incident, ...]:
+def incidents_of(run: Run, proven: Texts = ()) -> tuple[Incident, ...]:
     """What a run meets as it is: seen in its log first, then met by all that is asked, then what
     may be.
 
-    Of rows about one line, those that fit without an "if" stand for it; the others may be.
+    Of rows about one line, those that fit without an "if" stand for it; the others may be. So may
+    those that only lines of many causes speak for, where failures are `proven` by the log's own
+    figures and are none of theirs.
     """
     met, certain = [], set[str]()
     for row in incidents().values():
@@ -173,7 +175,7 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
             certain.update(() if met[-1].unknown else met[-1].lines)
     judged, sure = [], set[str]()
     for incident in met:
-        if incident.unknown and certain & incident.lines.keys():
+        if (incident.unknown and certain & incident.lines.keys()) or _is_beside(incident, proven):
             incident = replace(incident, state="possible")
         elif incident.state != "possible":
             sure.add(incident.row.id)
@@ -184,6 +186,12 @@ def incidents_of(run: Run) -> tuple[Incident, ...]:
         if is_told and sure.isdisjoint(incident.row.unless):
             kept.append(incident)
     return tuple(_as_incident(entry, run) for entry in sorted(kept, key=_rank))
+
+
+def _is_beside(met: Met, proven: Texts) -> bool:
+    """Whether proven failures tell lines of many causes, which alone speak for it, otherwise."""
+    shared = met.lines and met.lines.keys() <= SHARED_LINES
+    return bool(proven and shared) and set(proven).isdisjoint(met.row.explains)
 
 
 def _met(row: IncidentRow, run: Run) -> Met:

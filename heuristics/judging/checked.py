@@ -123,7 +123,7 @@ def judge_files(
         or any(answer.answer == "rejected" for answer in own)
         or any(entry.state == "illegal" for entry in findings)
     )
-    published = incidents_of(run)
+    published = incidents_of(run, tuple(failure.id for failure in failures if failure.proven))
     better: dict[str, str] = {}
     for incident in published:
         if incident.state != "possible" and not incident.only_if:

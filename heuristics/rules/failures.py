@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr, replace
 
 from heuristics.config.view import Config, Trust
 from heuristics.result.configured import FailureState
-from heuristics.rules.condition import READERS, Condition, condition
+from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.rules import Rule, Rules, known_lines, rules
 from heuristics.run.run import Run
 from traces.limits import QUARTER
@@ -38,9 +38,8 @@ def _stopped(log: TrainingLog, config: Config) -> Seen | None:
 def _fragmented(log: TrainingLog, config: Config) -> Seen | None:
     """What was asked for would have fitted into what was reserved and not allocated."""
     for error in log.out_of_memory:
-        match error.reserved_bytes, error.allocated_bytes, error.requested_bytes:
-            case int(reserved), int(allocated), int(asked) if reserved - allocated >= asked:
-                return (error.line,)
+        if error.is_fragmented:
+            return (error.line,)
     if in_pieces(log):
         return (log.out_of_memory[0].line,)
     most = None if log.out_of_memory else most_unallocated(log)
@@ -65,6 +64,13 @@ def in_pieces(log: TrainingLog) -> LoggedMemory | None:
         asked_bytes = QUARTER.value * reserved
     if 0 < asked_bytes <= report.inactive_bytes:
         return report
+    return None
+
+
+def _out(log: TrainingLog, config: Config) -> Seen | None:
+    """Memory ran out, in whatever stage."""
+    for error in log.out_of_memory:
+        return (error.line,)
     return None
 
 
@@ -101,6 +107,7 @@ def _graph_access(log: TrainingLog, config: Config) -> Seen | None:
 
 
 SIGNS: Final = {
+    "out of memory": _out,
     "stopped": _stopped,
     "fragmented": _fragmented,
     "too much": _too_much,
@@ -113,11 +120,12 @@ SIGNS: Final = {
 class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something a log shows, explained.
 
-    `text`: the likely cause. `confirm`: how to be sure. `cure`: what to do, in words; `set`:
-    settings that do it, by the knob's id, where their values do not depend on the run. `fix`: the
-    catalogue's id, or `CFG-n` (the configuration), `ENV-n` (upgrade or environment), `CAP-n`
-    (record again). `rule`: the one that is broken. `line`: of the log, None where only the
-    configuration tells. No text holds anything of the log but our own words.
+    `text`: the likely cause, of a row with facts in braces. `confirm`: how to be sure. `cure`: what
+    to do, in words; `set`: settings that do it, by the knob's id, where their values do not depend
+    on the run. `fix`: the catalogue's id, or `CFG-n` (the configuration), `ENV-n` (upgrade or
+    environment), `CAP-n` (record again). `proven`: the log's own figures show it. `rule`: the one
+    that is broken. `line`: of the log, None where only the configuration tells. No text holds
+    anything of the log but our own words, and its figures.
     """
 
     id: str
@@ -130,6 +138,7 @@ class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     set: Values = {}
     rule: str = ""
     line: int | None = None
+    proven: bool = False
 
 
 class FailureRow(Failure, frozen=True, forbid_unknown_fields=True):
@@ -138,16 +147,16 @@ class FailureRow(Failure, frozen=True, forbid_unknown_fields=True):
     lines: Texts = ()
     signs: Texts = ()
     stages: tuple[Stage, ...] = ()
-    when: Condition = condition("True")
+    when: Condition = RUNS.condition("True")
     unless: Texts = ()
 
     def __post_init__(self) -> None:
         if not self.source:
             force_setattr(self, "source", known_lines().by_id[self.lines[0]].source)
 
-    def seen(self, log: TrainingLog, config: Config) -> Seen | None:
-        """Where a log shows it, with such a setting."""
-        if not self.when.holds(config) or (self.rule and not rules()[self.rule].broken(config)):
+    def seen(self, run: Run, log: TrainingLog, config: Config) -> Seen | None:
+        """Where the run's log shows it, with such a setting."""
+        if not self.when.holds(run) or (self.rule and not rules()[self.rule].broken(config)):
             return None
         if message := log.first(*self.lines):
             return (message.line,)
@@ -163,7 +172,7 @@ class FailureRow(Failure, frozen=True, forbid_unknown_fields=True):
 @cache
 def failures() -> Mapping[str, FailureRow]:
     """Every row by its id. Raises `WrongRow`."""
-    return read_keyed("heuristics.rules", "failures.toml", FailureRow, READERS)
+    return read_keyed("heuristics.rules", "failures.toml", FailureRow, RUNS.readers)
 
 
 _STATES: Final = {
@@ -188,8 +197,8 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
             of_rules.setdefault(rule.id, _caused(rule, config, message))
     seen = {}
     for row in failures().values():
-        if (at := row.seen(log, config)) is not None:
-            seen[row.id] = replace(row, line=at[0])
+        if (at := row.seen(run, log, config)) is not None:
+            seen[row.id] = replace(row, line=at[0], text=RUNS.filled(row.text, run))
     of_table = (row for row in seen.values() if seen.keys().isdisjoint(row.unless))
     return tuple(sorted((*of_rules.values(), *of_table), key=lambda failure: failure.line or inf))
 

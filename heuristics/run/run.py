@@ -86,8 +86,8 @@ class Run(Remembering):
 
     @property
     def memory_errors(self) -> tuple[OutOfMemory, ...]:
-        """Those that the log holds."""
-        return self.log.out_of_memory if self.log else ()
+        """Those that the log holds, of the run's own memory."""
+        return self.log.own_out_of_memory if self.log else ()
 
     @property
     def precision(self) -> str | None:

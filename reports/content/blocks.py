@@ -127,10 +127,12 @@ def filled(entries: Iterable[str | Words]) -> Several:
     return tuple(words(entry) for entry in entries if entry)
 
 
-def items(title: str, entries: Iterable[str | Words], numbered: bool = False) -> Iterator[Items]:
+def items(
+    title: str, entries: Iterable[str | Words], numbered: bool = False, whole: bool = False
+) -> Iterator[Items]:
     """Entries that are not empty under a title; nothing where there are none."""
     if not_empty := filled(entries):
-        yield Items(not_empty, title, numbered)
+        yield Items(not_empty, title, numbered, whole)
 
 
 @frozen

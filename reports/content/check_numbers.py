@@ -241,5 +241,5 @@ def defect_items(result: Result, detail: Detail) -> Blocks:
         listed = first if defect.weight <= Weight.NOT_AS_WRITTEN else others
         listed.append(defect_words(defect, detail))
     others.append(beyond(len(every), len(shown), "{}: --full", "more entry", "more entries"))
-    yield from items("Fix first", first, numbered=True)
+    yield from items("Fix first", first, numbered=True, whole=True)
     yield from items("Also found", others)

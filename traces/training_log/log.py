@@ -63,7 +63,8 @@ class OutOfMemory:
 
     `reserved_bytes`: all that PyTorch holds, allocated or not. `graph_pool_bytes`: the part of the
     allocated in private pools, such as those of CUDA graphs. `device` is CUDA's number on its node,
-    not a rank.
+    not a rank. `others_bytes`: of other processes on the GPU. `by_library`: NCCL, cuBLAS or cuDNN
+    asked, and not PyTorch, which keeps what it freed.
     """
 
     line: int
@@ -76,6 +77,26 @@ class OutOfMemory:
     free_bytes: int | None = None
     graph_pool_bytes: int | None = None
     device: int | None = None
+    others_bytes: int | None = None
+    by_library: bool = False
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it would have fitted without what other processes hold, and not in one piece of
+        what PyTorch keeps.
+        """
+        match self.requested_bytes, self.free_bytes, self.others_bytes:
+            case int(asked), int(free), int(others):
+                return asked <= free + others and not self.is_fragmented
+        return False
+
+    @property
+    def is_fragmented(self) -> bool:
+        """Whether what was reserved and not allocated would have held it."""
+        match self.reserved_bytes, self.allocated_bytes, self.requested_bytes:
+            case int(reserved), int(allocated), int(asked):
+                return reserved - allocated >= asked
+        return False
 
 
 @frozen
@@ -125,6 +146,11 @@ class TrainingLog:
 
     def those(self, *ids: str) -> Iterator[Message]:
         return (message for message in self.messages if message.id in ids)
+
+    @property
+    def own_out_of_memory(self) -> tuple[OutOfMemory, ...]:
+        """Errors that the run's own memory makes."""
+        return tuple(error for error in self.out_of_memory if not error.is_elsewhere)
 
     def first(self, *ids: str) -> Message | None:
         return next(self.those(*ids), None)

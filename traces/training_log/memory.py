@@ -147,6 +147,7 @@ _SIZES: Final = (
         rf"GPU (?P<device>[0-9]{{1,4}}) has a total capaci?ty of (?P<capacity_bytes>{_SIZE}) "
         rf"of which (?P<free_bytes>{_SIZE}) is free"
     ),
+    compiled(rf"this process has (?P<own_bytes>{_SIZE}) memory in use"),
     compiled(rf"Of the allocated memory (?P<allocated_bytes>{_SIZE}) is allocated by PyTorch"),
     compiled(rf"with (?P<graph_pool_bytes>{_SIZE}) allocated in private pools"),
     compiled(rf"and (?P<unallocated>{_SIZE}) is reserved by PyTorch but unallocated"),
@@ -156,6 +157,10 @@ _SIZES: Final = (
         rf"(?P<reserved_bytes>{_SIZE}) reserved in total by PyTorch\)"
     ),
 )
+
+
+_PROCESS: Final = compiled(rf"Process [0-9]{{1,10}} has ({_SIZE}) memory in use")
+_BY_LIBRARY: Final = compiled("Cuda failure|_STATUS_ALLOC_FAILED")
 
 
 def logged_memory(number: int, text: str) -> LoggedMemory | None:
@@ -191,7 +196,30 @@ def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     unallocated, allocated = sizes.pop("unallocated", None), sizes.get("allocated_bytes")
     if unallocated is not None and allocated is not None:
         sizes["reserved_bytes"] = allocated + unallocated
-    return OutOfMemory(number, stage, rank_of(text), device=of_known(int, device), **sizes)
+    return OutOfMemory(
+        number,
+        stage,
+        rank_of(text),
+        device=of_known(int, device),
+        others_bytes=_others_bytes(text, sizes.pop("own_bytes", None), sizes.get("reserved_bytes")),
+        by_library=_BY_LIBRARY.search(text) is not None,
+        **sizes,
+    )
+
+
+def _others_bytes(text: str, own: int | None, reserved: int | None) -> int | None:
+    """Memory of other processes; None where none is listed, or it is unknown which is its own.
+
+    PyTorch knows its own by a number, which is another one in a container: then its own is among
+    those listed, the least that holds what it reserved.
+    """
+    listed = sorted(map(_bytes, _PROCESS.findall(text)))
+    if listed and own is None and reserved is not None:
+        own = next((size for size in listed if size >= reserved), None)
+        listed = [*listed, -(own or 0)]
+    if own is None or not listed:
+        return None
+    return sum(listed)
 
 
 def _bytes(size: str) -> int:

@@ -1,13 +1,18 @@
 """What a training log says of a hang: lines of PyTorch's watchdog (ProcessGroupNCCL.cpp) -> `Hang`.
 
 A line is of a rank that gave up waiting. Who did not arrive is known only where the group has all
-ranks, their number is known, and all the others gave up as well.
+ranks, their number is known, and all the others gave up as well. A rank that waits in several
+collectives at once, or two that wait in other ones in the same place, show how they differ.
 """
 
+from collections import defaultdict
+from itertools import combinations
+from typing import NamedTuple
+
 from traces.limits import MOST_RANKS
-from traces.missing import gap
+from traces.missing import gap, of_known
 from traces.names.process_groups import EVERYBODY, known_group, operation_named, settings_of
-from traces.sections.hang import Hang, HangKind, WitnessSource
+from traces.sections.hang import Hang, HangKind, RanksAt, WitnessSource
 from traces.settings.settings import KnobView, Settings
 from traces.texts import Texts
 from traces.training_log.log import Message, TrainingLog
@@ -33,9 +38,14 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
     alike: dict[Texts, list[Message]] = {}
     for timeout in lines:
         alike.setdefault(_call_of(timeout), []).append(timeout)
+    by_rank = _waits(lines)
+    for mine, theirs in (waits[:2] for waits in by_rank.values() if len(waits) > 1):
+        return _hang(HangKind.TIMEOUT, mine, theirs)
+    if unlike := _unlike([waits[0] for waits in by_rank.values()]):
+        return unlike
     largest = max(alike.values(), key=len)
     operation, sequence, group = _call_of(largest[0])
-    ranks = tuple(sorted({int(line.said["rank"]) for line in largest if "rank" in line.said}))
+    ranks = tuple(sorted({rank for line in largest if (rank := _rank(line)) is not None}))
     world = KnobView(log.settings or Settings()).count("world_size")
     gone = tuple(sorted({*range(world)} - {*ranks})) if world and world <= MOST_RANKS.value else ()
     is_told = known_group(group) == EVERYBODY and len(ranks) > len(gone) > 0
@@ -50,6 +60,65 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
         group_size=world if is_told else None,
         settings=settings_of(group),
     )
+
+
+class _Wait(NamedTuple):
+    """Where a rank waits; `elements` in and out."""
+
+    rank: int
+    call: tuple[str, str, str]
+    elements: str
+
+
+def _waits(lines: list[Message]) -> dict[int, list[_Wait]]:
+    """Each place in which a rank waits once, of those that have a number."""
+    by_rank: dict[int, list[_Wait]] = defaultdict(list)
+    for line in lines:
+        said, rank = line.said, _rank(line)
+        if rank is not None and said.get("sequence"):
+            elements = " to ".join(said[key] for key in ("numel_in", "numel_out") if key in said)
+            wait = _Wait(rank, _call_of(line), elements)
+            if wait not in by_rank[rank]:
+                by_rank[rank].append(wait)
+    return by_rank
+
+
+def _unlike(waits: list[_Wait]) -> Hang | None:
+    """Two ranks that wait in one place of the order for other operations or sizes."""
+    for mine, theirs in combinations(waits, 2):
+        if mine.call[1:] == theirs.call[1:] and mine[1:] != theirs[1:]:
+            is_one = mine.call == theirs.call
+            kind = HangKind.OTHER_SIZE if is_one else HangKind.OTHER_OPERATION
+            return _hang(kind, mine, theirs)
+    return None
+
+
+def _hang(kind: HangKind, mine: _Wait, theirs: _Wait) -> Hang:
+    operation, sequence, group = mine.call
+    return Hang(
+        kind=kind,
+        source=WitnessSource.LOG,
+        group=known_group(group) or "",
+        operation=operation,
+        sequence=int(sequence),
+        ranks_missing=_WHO,
+        ranks_entered=(mine.rank,),
+        settings=settings_of(group),
+        elements=mine.elements,
+        elsewhere=(_at(theirs),),
+    )
+
+
+def _at(wait: _Wait) -> RanksAt:
+    operation, sequence, group = wait.call
+    known = known_group(group) or ""
+    return RanksAt((wait.rank,), known, operation, int(sequence), False, wait.elements)
+
+
+def _rank(line: Message) -> int | None:
+    """Its rank in the run, where the line tells it, else in the group."""
+    text = line.said.get("rank", line.said.get("in_group"))
+    return of_known(int, text)
 
 
 def _call_of(line: Message) -> tuple[str, str, str]:

@@ -86,7 +86,8 @@ def _judged(result: Result, detail: Detail) -> Blocks:
         if most and most < 1 and (cost is None or (cost == most and not each_wall.cost_by_kind_ns)):
             share = Quantity(f"at most {percent(most)}")  # what is only bounded, however small
         rows.append((name_of(each_wall.id), share, "; ".join(each_wall.missing)))
-    yield shaped("given_walls", rows)
+    if detail is Detail.FULL or any(known_of(result.walls, "cost_frac")):
+        yield shaped("given_walls", rows)
     if detail is Detail.FULL:
         yield plan(result, None)
     elif not first_errors(result):

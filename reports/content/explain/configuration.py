@@ -85,7 +85,8 @@ def _step(rule: WorkflowRule) -> Blocks:
 
 
 def _failure(row: FailureRow) -> Blocks:
-    yield from sentences(("Likely cause", ended(row.text)), ("To confirm", ended(row.confirm)))
+    text = ended(_FIGURE.sub("N", row.text))
+    yield from sentences(("Likely cause", text), ("To confirm", ended(row.confirm)))
     yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
     yield from sentence(row.source, "Source")
 
@@ -109,7 +110,7 @@ def _correction(several: tuple[Rule | FailureRow, ...]) -> Blocks:
 
 
 def _named(rule: Rule | FailureRow) -> Words:
-    return words(Code(rule.id), f": {ended(rule.text)}")
+    return words(Code(rule.id), f": {ended(_FIGURE.sub('N', rule.text))}")
 
 
 def _finding(text: str) -> Blocks:

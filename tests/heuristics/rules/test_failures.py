@@ -94,6 +94,18 @@ CAPTURED = "Time spent in CUDA Graphs capture on rank 0: 3.5s"
 REPORT = "[Rank 0] (after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: 75.0 | reserved: 1.0 | "
 ALLTOALL: dict[str, Value] = {"moe_token_dispatcher_type": "alltoall"}
 GRAPHS: dict[str, Value] = {"cuda_graph_impl": "transformer_engine"}
+STAGES: dict[str, Value] = {"pipeline_model_parallel_size": 4}
+LOGITS: dict[str, Value] = {"seq_length": 32768, "vocab_size": 131072, "train__micro_batch_size": 1}
+OWN = "Including non-PyTorch memory, this process has"
+SHARED = (
+    "CUDA out of memory. Tried to allocate 3.00 GiB. GPU 3 has a total capacity of 80.00 GiB of which "
+    "1.00 GiB is free. {} 36.00 GiB memory in use. Of the allocated memory 30.00 GiB is allocated by "
+    "PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated."
+)
+WAITS = (
+    "[rank{}]:[E1 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum={}, OpType={}, NumelIn={}, NumelOut=8, Timeout(ms)=600000) ran for 600021 milliseconds"
+)
 FORWARD = crash("train_step", "forward_step", last=out_of_memory())
 
 Case = tuple[str, tuple[str, ...], dict[str, Value]]
@@ -104,6 +116,16 @@ SEEN: list[Case] = [
     ("hang-collective", (TORCH_26, STEP, TIMEOUT), {**OVERLAP}),
     ("memory-fragmented", crash("forward_step", last=out_of_memory("1.00 GiB", "70.00 GiB", "1.00 GiB")), {}),
     ("memory-fragmented", (REPORT + "max reserved: 100.0",), {}),
+    ("memory-fragmented-beside-pool", (out_of_memory("1.00 GiB", "70.00 GiB", "1.00 GiB"),),
+     {"launcher__colocated": True}),
+    ("memory-elsewhere", (SHARED.format("Process 7 has 9.00 GiB memory in use. " + OWN),), {}),
+    ("memory-elsewhere", (SHARED.format("Process 7 has 9.00 GiB memory in use. Process 8 has"),), {}),
+    ("memory-library", ("ncclUnhandledCudaError: Cuda failure 2 'out of memory'",), {}),
+    ("memory-logits", (out_of_memory("8.00 GiB"),), {**LOGITS}),
+    ("hang-losses-of-layers", (WAITS.format(3, 5, "ALLREDUCE", 8),), {"num_layers": 8, **STAGES}),
+    ("hang-two-at-once", (WAITS.format(3, 5, "ALLTOALL_BASE", 8), WAITS.format(3, 6, "ALLREDUCE", 8)), {}),
+    ("hang-unlike", (WAITS.format(3, 5, "ALLREDUCE", 8), WAITS.format(4, 5, "ALLREDUCE", 16)), {}),
+    ("hang-unlike", (WAITS.format(3, 5, "ALLREDUCE", 8), WAITS.format(4, 5, "BROADCAST", 8)), {}),
     ("memory-activations", FORWARD, {}),
     ("memory-activations", crash("backward_step", last=out_of_memory()), {}),
     ("memory-optimizer", crash("step_with_ready_grads", "_init_group", last=out_of_memory()), {}),
@@ -126,12 +148,26 @@ SEEN: list[Case] = [
     ("mxfp8-te", (LINES["fp8-recipe-te"],), {"fp8": "hybrid", "fp8_recipe": "mxfp8"}),
 ]  # fmt: skip
 NOT_SEEN: list[Case] = [
+    ("hang-losses-of-layers", (WAITS.format(3, 5, "ALLREDUCE", 8),), {"num_layers": 8}),
+    ("hang-losses-of-layers", (WAITS.format(3, 5, "ALLREDUCE", 7),), {"num_layers": 8, **STAGES}),
     ("hang-overlap-torch", (TORCH_26, STEP), {**OVERLAP}),
     ("hang-overlap-torch", (TORCH_25, STEP), {"overlap_moe_expert_parallel_comm": False}),
     ("hang-overlap-torch", (STEP, TIMEOUT), {**OVERLAP}),
     ("hang-collective", (TORCH_25, STEP, TIMEOUT), {**OVERLAP}),
     ("memory-fragmented", crash("forward_step", last=out_of_memory("1.01 GiB", "70.00 GiB", "1.00 GiB")), {}),
     ("memory-fragmented", (REPORT + "max reserved: 90.0",), {}),
+    (
+        "memory-elsewhere",
+        (
+            SHARED.format(
+                "Process 7 has 0.50 GiB memory in use. Including non-PyTorch memory, this process has"
+            ),
+        ),
+        {},
+    ),
+    ("memory-elsewhere", (SHARED.format("Including non-PyTorch memory, Process 8 has"),), {}),
+    ("hang-two-at-once", (WAITS.format(3, 5, "ALLREDUCE", 8), WAITS.format(4, 6, "ALLREDUCE", 8)), {}),
+    ("hang-unlike", (WAITS.format(3, 5, "ALLREDUCE", 8), WAITS.format(4, 5, "ALLREDUCE", 8)), {}),
     ("memory-activations", crash("forward_step", last=out_of_memory("1.00 GiB")), {}),
     ("memory-activations", crash("step_with_ready_grads", last=out_of_memory()), {}),
     *(("memory-optimizer", FORWARD, {}), ("memory-parameters", FORWARD, {})),

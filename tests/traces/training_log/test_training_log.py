@@ -334,7 +334,7 @@ def test_a_watchdogs_line_gives_operation_sequence_number_and_size(tmp_path: Pat
     )
     (message,) = log_of(tmp_path, line).messages
     assert message.said == {
-        **{"rank": "6", "sequence": "202558", "operation": "_ALLGATHER_BASE"},
+        **{"in_group": "6", "sequence": "202558", "operation": "_ALLGATHER_BASE"},
         **{"numel_in": "4", "numel_out": "32", "timeout_ms": "1800000"},
     }
 
