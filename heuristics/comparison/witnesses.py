@@ -17,6 +17,7 @@ from typing import Final
 from msgspec import Struct, UnsetType
 
 from heuristics.comparison.covered import BODY, covered_frac
+from heuristics.comparison.difference.places import without_arguments
 from heuristics.comparison.difference.subject import Subject, same_count, same_recorder
 from heuristics.comparison.same_work import (
     NEAR,
@@ -47,7 +48,6 @@ _TYPES: Final = compiled(
     r"\b(?:c10|__half|__nv_bfloat16|[bB][fF]loat16|[hH]alf|float|double|unsigned|int|long|bool|char|short|void"
     r"|opmath_t|bf16|fp16|fp32|f16|f32)\b|(?:std::array|at::detail::Array)(?:<[^<>]*>)?|\.{3}#\w+$|\d+"
 )
-_BRACKET: Final = compiled(r"([()])")
 _MARKS: Final = compiled(r"[^A-Za-z_]+")
 _RENAMED: Final = frozenset(
     {"optimizer", "convolution", "gemm", "attention", "layout", "quantize", "memory", "comm"}
@@ -240,20 +240,7 @@ def family_of(name: str) -> str:
     release, as any recorder spells it.
     """
     bare = name.replace("(anonymous namespace)", "anonymous").replace("<unnamed>", "anonymous")
-    return _MARKS.sub(" ", _TYPES.sub("", _without_arguments(bare))).strip()
-
-
-def _without_arguments(name: str) -> str:
-    """A name without what stands between brackets; one that is cut in them ends before."""
-    kept, opened = list[str](), list[int]()
-    for piece in _BRACKET.split(name):
-        if piece == ")" and opened:
-            del kept[opened.pop() :]
-            continue
-        if piece == "(":
-            opened.append(len(kept))
-        kept.append(piece)
-    return "".join(kept[: opened[0]] if opened else kept)
+    return _MARKS.sub(" ", _TYPES.sub("", without_arguments(bare))).strip()
 
 
 def _products(base: Subject, new: Subject) -> Heard:

@@ -251,8 +251,8 @@ class Suspect(PossibleCause):
     (`knob.moe_token_dispatcher_type`), what else changed (`version.torch`) or, without a proven
     cause, the row (`row.compute.gemm`). `confidence`: high where it is said and the trace shows it,
     medium where one of the two, low where it is only consistent. `explains_ns`: the sum of its rows
-    per step. `source`: where the rule comes from. `seen`: of `because` what is more than the
-    figures of its rows.
+    per step, or what was measured of the cause itself where that is less. `source`: where the rule
+    comes from. `seen`: of `because` what is more than the figures of its rows.
     """
 
     rows: Keys
@@ -317,11 +317,12 @@ class ExchangeSum(Section):
 
 
 class Exchanges(Section):
-    """One typical step of each side, aligned in the order of launches: what one does by other
-    kernels.
+    """The mean step of each side, aligned in the order of launches of a typical one: what one does
+    by other kernels.
 
-    `rows`, the largest difference first, `same` (the same kernels, as many, in the same places) and
-    `left_out` (the `left_out_rows` smallest) add up to the sequences of both exactly.
+    `rows`, the largest difference first, `same` (the same kernels, as many, wherever they are) and
+    `left_out` (the `left_out_rows` smallest) add up to the mean steps of both, or to their
+    sequences where not all kernels are listed.
     """
 
     rows: tuple[Exchange, ...]

@@ -8,7 +8,7 @@ is in one group, or in what is the same on both sides.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain
 from typing import Final
@@ -20,12 +20,18 @@ from heuristics.comparison.difference.alignment import Block, Scores, align
 from heuristics.comparison.difference.kernels import NO_PURPOSE
 from heuristics.comparison.difference.places import (
     ALIKE,
-    SAME,
+    Name,
     Place,
+    Places,
+    Side,
     kinds_of,
+    name_of,
+    named_places,
     places_of,
     scores_of,
+    spelled,
 )
+from heuristics.comparison.difference.subject import same_count
 from heuristics.result.compared import Exchange, ExchangeChange, Exchanges, ExchangeSum, Worked
 from heuristics.words import lacking
 from traces.limits import Limit
@@ -44,45 +50,16 @@ REPLACED: Final = Limit(
     "ours: attention without fusing is 5 to 9; a layer or a microbatch more is no replacement",
 )
 _REPLAY: Final = f"compute.{GRAPH_REPLAY}"
-Name = tuple[str, str]
-"""Name and key of a kernel; a copy is called by its key."""
-Places = list[tuple[Kind, Place]]
+Step = tuple[Rank, Recorded]
 Parts = dict[tuple[int, Name], "_Group"]
 """Work of one name on one side, 0 or 1."""
-
-
-class _Side:
-    """Work of one side: how many, and their time, by name."""
-
-    def __init__(self) -> None:
-        self.counts: dict[Name, Fraction] = defaultdict(Fraction)
-        self.works_ns: dict[Name, Fraction] = defaultdict(Fraction)
-
-    def __bool__(self) -> bool:
-        return bool(self.counts)
-
-    @property
-    def names(self) -> set[str]:
-        return {name for name, _ in self.counts}
-
-    @property
-    def count(self) -> float:
-        return float(sum(self.counts.values()))
-
-    @property
-    def work_ns(self) -> Fraction:
-        return sum(self.works_ns.values(), Fraction(0))
-
-    def add(self, name: Name, count: Fraction, work_ns: Fraction) -> None:
-        self.counts[name] += count
-        self.works_ns[name] += work_ns
 
 
 class _Group:
     """Work of either side that stands in the same places."""
 
     def __init__(self) -> None:
-        self.base, self.new = self.sides = _Side(), _Side()
+        self.base, self.new = self.sides = Side(), Side()
         self.phases: set[Phase | None] = set()
 
     @property
@@ -107,7 +84,7 @@ class _Group:
     def place(self, side: int, kind: Kind, place: Place) -> None:
         """Add a place of a side."""
         self.phases.add(kind.phase)
-        self.sides[side].add(_name(kind), place.count, place.work_ns)
+        self.sides[side].add(name_of(kind), place.count, place.work_ns)
 
     def add(self, other: _Group) -> None:
         self.phases |= other.phases
@@ -140,7 +117,7 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
         return lacking("comparison.step-against-window", cure="comparison.no-steps-cure")
     if _has_replays(base_sequence) != _has_replays(new_sequence):
         return lacking("comparison.replays-against-kernels")
-    return _summed(_groups(base_sequence, new_sequence))
+    return _summed(_groups((base, base_sequence), (new, new_sequence)))
 
 
 def _has_replays(sequence: Recorded) -> bool:
@@ -154,7 +131,7 @@ def _sequence(rank: Rank) -> Recorded | Missing:
     return sequence
 
 
-def _groups(base: Recorded, new: Recorded) -> list[_Group]:
+def _groups(base: Step, new: Step) -> list[_Group]:
     """All groups, each key once. Swapped sides give the same groups, as one order of both is
     aligned.
     """
@@ -165,24 +142,31 @@ def _groups(base: Recorded, new: Recorded) -> list[_Group]:
     return list(map(_Group.swapped, groups))
 
 
-def _signature(side: Recorded) -> tuple[object, ...]:
-    kinds = list(map(_spelled, side.kinds))
+def _signature(step: Step) -> tuple[object, ...]:
+    _, side = step
+    kinds = list(map(_written, side.kinds))
     return [kinds[of] for of in side.of], side.run_length, side.work_ns, astuple(side.loops)
 
 
-def _spelled(kind: Kind) -> tuple[str, str, str]:
+def _written(kind: Kind) -> tuple[str, str, str]:
     return kind.key, kind.name or "", kind.phase or ""
 
 
 class _Sides:
-    """Both sequences as places, and the blocks in which they stand against each other."""
+    """Both sequences as places, and the blocks in which they stand against each other; `unplaced`:
+    blocks of what is in no place.
+    """
 
-    def __init__(self, base: Recorded, new: Recorded) -> None:
-        places = places_of(base, new)
-        self.base, self.new = map(_with_kinds, (base, new), places)
+    def __init__(self, base_step: Step, new_step: Step) -> None:
+        (base_rank, base), (new_rank, new) = base_step, new_step
+        mine, theirs = places_of(base, new)
+        self.base = named_places(base_rank, base, mine)
+        self.new = named_places(new_rank, new, theirs)
         self.scores: Scores = scores_of(base.kinds, new.kinds)
-        base_kinds, new_kinds = map(kinds_of, places)
-        self.blocks = list(align(base_kinds, new_kinds, self.scores))
+        self.blocks = list(align(kinds_of(mine), kinds_of(theirs), self.scores))
+        nothing = range(0)
+        rest, their_rest = range(len(mine), len(self.base)), range(len(theirs), len(self.new))
+        self.unplaced: tuple[Block, ...] = (rest, nothing), (nothing, their_rest)
 
     def worth(self, block: Block) -> int:
         """What a block is worth as a pair; 0 where it is none."""
@@ -197,31 +181,48 @@ class _Sides:
         return self.base[rows.start : rows.stop], self.new[columns.start : columns.stop]
 
 
-def _with_kinds(sequence: Recorded, places: Sequence[Place]) -> Places:
-    return [(sequence.kinds[place.kind], place) for place in places]
-
-
 def _merged(sides: _Sides) -> Iterator[_Group]:
     """Groups by what they hold: kernels that stand for each other; one kernel that both have, or
     only one.
+
+    A kernel that runs as often on both sides stands for itself wherever it is; so does one that a
+    side would have alone, though it runs on the other.
     """
+    base, new = map(_counts, (sides.base, sides.new))
+    own = {name for name in base.keys() & new.keys() if same_count(base[name], new[name])}
+    while True:
+        groups = _grouped(sides, own)
+        alone = (group for group in groups if not (group.base and group.new))
+        names = set(chain.from_iterable(group.base.names | group.new.names for group in alone))
+        split = names & base.keys() & new.keys()
+        if not split:
+            return _by_purpose(groups)
+        own |= split
+
+
+def _counts(places: Places) -> dict[str, float]:
+    counts: dict[str, float] = defaultdict(float)
+    for kind, place in places:
+        counts[spelled(name_of(kind)[0])] += place.count
+    return counts
+
+
+def _grouped(sides: _Sides, own: set[str]) -> Collection[_Group]:
+    """All work by group. `own`: names that stand for themselves."""
     merged: dict[object, _Group] = defaultdict(_Group)
-    for block in _stretches(sides):
-        if sides.worth(block) == SAME:
-            ((kind, place),), ((their_kind, their_place),) = sides.of(block)
-            group = merged[_name(kind), place.count == their_place.count]
-            group.place(0, kind, place)
-            group.place(1, their_kind, their_place)
-            continue
+    for block in (*_stretches(sides), *sides.unplaced):
         for parts in _by_bucket(sides.of(block)):
-            whole = _merged_group(parts.values())
-            names = frozenset(whole.base.counts), frozenset(whole.new.counts)
-            if all(0 < len(side_names) <= REPLACED.value for side_names in names):
+            free = (part for (_, (name, _)), part in parts.items() if spelled(name) not in own)
+            whole = _merged_group(free)
+            names = frozenset(whole.base.names), frozenset(whole.new.names)
+            few = all(0 < len(one) <= REPLACED.value for one in names)
+            is_replaced = few and names[0] != names[1]
+            if is_replaced:
                 merged[names, whole.phase].add(whole)
-                continue
-            for (_, name), part in parts.items():
-                merged[name, False].add(part)
-    yield from _by_purpose(merged.values())
+            for (_, (name, _)), part in parts.items():
+                if not is_replaced or spelled(name) in own:
+                    merged[spelled(name)].add(part)
+    return merged.values()
 
 
 def _by_bucket(both_sides: tuple[Places, Places]) -> Iterator[Parts]:
@@ -229,7 +230,7 @@ def _by_bucket(both_sides: tuple[Places, Places]) -> Iterator[Parts]:
     by_bucket: dict[str, Parts] = defaultdict(lambda: defaultdict(_Group))
     for side, places in enumerate(both_sides):
         for kind, place in places:
-            by_bucket[_bucket(kind)][side, _name(kind)].place(side, kind, place)
+            by_bucket[_bucket(kind)][side, name_of(kind)].place(side, kind, place)
     for bucket in sorted(by_bucket):
         yield by_bucket[bucket]
 
@@ -259,10 +260,6 @@ def _merged_group(groups: Iterable[_Group]) -> _Group:
     for group in groups:
         whole.add(group)
     return whole
-
-
-def _name(kind: Kind) -> Name:
-    return kind.name or kind.key, kind.key
 
 
 def _stretches(sides: _Sides) -> Iterator[Block]:
@@ -335,7 +332,7 @@ def _rounded(works_ns: Iterable[Fraction]) -> list[int]:
 def _is_same(group: _Group) -> bool:
     """Whether it is one kernel, as often on both sides, whatever either takes its purpose for."""
     names = group.base.names | group.new.names
-    return len(names) == 1 and group.base.count == group.new.count
+    return len(names) == 1 and same_count(group.base.count, group.new.count)
 
 
 def _size(group: _Group) -> tuple[object, ...]:
@@ -384,7 +381,7 @@ def _key(group: _Group) -> str:
     return min(works_ns, key=lambda key: (-works_ns[key], key))
 
 
-def _worked(side: _Side, work_ns: int) -> tuple[Worked, ...]:
+def _worked(side: Side, work_ns: int) -> tuple[Worked, ...]:
     """Kernels of one side, those with the most work first; rounded so that they add up to its
     work.
     """

@@ -20,7 +20,7 @@ from heuristics.comparison.difference.rows import (
 )
 from heuristics.comparison.difference.subject import Value
 from heuristics.comparison.suspects.figures import dispatcher_seen, fused_dispatcher_asked
-from heuristics.comparison.suspects.shown import VIEWED
+from heuristics.comparison.suspects.shown import VIEWED, more_of
 from heuristics.comparison.suspects.table import Movable, SuspectRule, causes, movable
 from heuristics.comparison.suspects.view import View, matches
 from heuristics.config.features import FLEX
@@ -49,7 +49,8 @@ _FIGURE: Final = compiled(r"\{(.+?)\}")
 class FoundSuspect:
     """A suspect, what its rows moved whatever their sign, and the changes it speaks for.
 
-    `gross_ns`: with the rows that it hides, which are `hidden` and which it does not explain.
+    `gross_ns`: with the rows that it hides, which are `hidden` and which it does not explain, and
+    no more than was measured of it. `covers`: its rows, but where that is not most of them.
     `is_known`: a published cause, or one that was seen to change, which no other suspect stands
     for. `weight`: of the three things that speak for a cause, rows that moved, what was observed
     and what changed, how many do.
@@ -58,6 +59,7 @@ class FoundSuspect:
     suspect: Suspect
     gross_ns: int
     spoken_for: Texts
+    covers: Texts
     is_known: bool = False
     hidden: Texts = ()
 
@@ -109,7 +111,7 @@ def _unexplained(view: View, suspects: Sequence[FoundSuspect]) -> Iterator[Found
     """
     explained = set[str]()
     for found in suspects:
-        explained.update(found.suspect.rows, found.hidden)
+        explained.update(found.covers, found.hidden)
     for name, row in view.rows.items():
         if name not in explained and abs(row.delta_ns) >= WALL.value * view.moved_ns:
             suspect = Suspect(
@@ -122,7 +124,7 @@ def _unexplained(view: View, suspects: Sequence[FoundSuspect]) -> Iterator[Found
                 next=next(look.next for look in causes().looks if matches(name, look.rows)),
                 source="ours: the row itself",
             )
-            yield FoundSuspect(suspect, abs(row.delta_ns), ())
+            yield FoundSuspect(suspect, abs(row.delta_ns), (), (name,))
 
 
 def _with_control(view: View, suspect: Suspect) -> Suspect:
@@ -167,6 +169,11 @@ def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
     if not evidence[rule.needs]:
         return None
     hidden = tuple(row for row in view.matching(rule.hides) if row not in rows)
+    rows_ns = gross_ns((*rows, *hidden))
+    own_ns = more_of(rule.measured, view) if rule.measured else None
+    most_ns = rows_ns if own_ns is None else min(round(own_ns), rows_ns)
+    if most_ns <= 0:
+        return None
     seen: list[str] = []
     if observed:
         seen = [*_hidden_sentences(view, hidden), *_signs(rule, view)]
@@ -177,7 +184,7 @@ def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
         rule,
         title=rule.titled(view.sign == -1),
         rows=names_of(rows),
-        explains_ns=view.sign * delta_ns(rows),
+        explains_ns=view.sign * min(delta_ns(rows), most_ns),
         confidence=sorted((rule.at_least, sure, rule.at_most), key=_LEVELS.index)[1],
         because=(*_row_sentences(view, rows), *seen),
         seen=tuple(seen),
@@ -185,8 +192,9 @@ def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
     )
     return FoundSuspect(
         suspect,
-        gross_ns((*rows, *hidden)),
+        most_ns,
         tuple(change.what for change in changed),
+        names_of(rows) if most_ns >= MOST.value * rows_ns else (),
         rule.needs == "changed",
         names_of(hidden),
     )
@@ -297,7 +305,7 @@ def _without_repeats(ranked: Iterable[FoundSuspect]) -> list[FoundSuspect]:
 
 
 def _covers(kept: FoundSuspect, later: FoundSuspect) -> bool:
-    has_rows = {*later.suspect.rows} <= {*kept.suspect.rows}
+    has_rows = {*later.suspect.rows} <= {*kept.covers}
     return has_rows and {*later.spoken_for} <= {*kept.spoken_for} and kept.weight >= later.weight
 
 
@@ -330,4 +338,4 @@ def _of_change(view: View, change: ComparedChange, able: Movable) -> FoundSuspec
         source=able.source,
         seen=changes,
     )
-    return FoundSuspect(suspect, gross_ns(able.rows), (change.what,))
+    return FoundSuspect(suspect, gross_ns(able.rows), (change.what,), suspect.rows)

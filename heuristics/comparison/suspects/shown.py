@@ -42,7 +42,8 @@ from traces.texts import Texts
 TF32_BITS: Final = 19
 
 
-def _delta(name: str, view: View) -> float | None:
+def more_of(name: str, view: View) -> float | None:
+    """By how much a figure grew; None where a side does not tell it."""
     before, after = pair(name, view)
     return of_known(sub, after, before)
 
@@ -103,7 +104,7 @@ def _mean_bits(shares: Mapping[str, float]) -> float | None:
 
 
 def _grew(name: str, view: View) -> bool | None:
-    more_ns, steps = _delta(name, view), view.before.rank.lengths_ns
+    more_ns, steps = more_of(name, view), view.before.rank.lengths_ns
     if more_ns is None:
         return None
     return more_ns >= SMALL_FRAC.value * sum(steps) / len(steps)
@@ -131,7 +132,7 @@ def late_rank_came(view: View) -> bool:
 
 
 def _is_most(name: str, patterns: Patterns, view: View) -> bool:
-    more_ns, grown_ns = _delta(name, view), delta_ns(view.grew(patterns))
+    more_ns, grown_ns = more_of(name, view), delta_ns(view.grew(patterns))
     return more_ns is not None and grown_ns > 0 and more_ns >= MOST.value * grown_ns
 
 

@@ -75,9 +75,11 @@ class SuspectRule(Cause, kw_only=True):
     `slower`, `faster`, `either`: patterns of the rows that it makes longer, shorter, or either.
     `hides`: rows that it keeps from being seen on one side, so that it explains nothing of them.
     `observed`: what else a trace must show: ruled out where it does not hold; `signs`: how that is
-    worded, each with its own condition if it has one. `changed`: patterns of changed things that
-    are the cause, one of which went `way`, or across the releases `crossed`. `needs`: the evidence
-    without which it is no suspect. `at_most`, `at_least`: between which its confidence lies.
+    worded, each with its own condition if it has one. `measured`: a figure of a side, the time that
+    the cause itself takes there: it explains no more than their difference. `changed`: patterns of
+    changed things that are the cause, one of which went `way`, or across the releases `crossed`.
+    `needs`: the evidence without which it is no suspect. `at_most`, `at_least`: between which its
+    confidence lies.
     """
 
     source: str
@@ -87,6 +89,7 @@ class SuspectRule(Cause, kw_only=True):
     hides: Texts = ()
     observed: Condition | None = None
     signs: tuple[str | tuple[Condition, str], ...] = ()
+    measured: str | None = None
     changed: Texts = ()
     way: Literal["more", "less"] | None = None
     crossed: Crossed | None = None

@@ -33,6 +33,7 @@ from heuristics.result.compared import (
 from heuristics.words import say
 from traces.limits import FEWEST, HALF_A_WALL, MOST, QUARTER
 from traces.missing import known
+from traces.names.mangled import beside
 from traces.spelling import in_ms
 from traces.texts import Texts
 
@@ -189,18 +190,22 @@ def _exchanges(view: View) -> tuple[Exchange, ...]:
 def places_of(row_name: str, view: View) -> Texts:
     """What does the work of a class in the same places of both steps, by kernels of other names."""
     sentences = [
-        view.arrow(_done(exchange.base, exchange.base_ns), _done(exchange.new, exchange.new_ns))
+        view.arrow(
+            _done(exchange.base, exchange.base_ns, exchange.new),
+            _done(exchange.new, exchange.new_ns, exchange.base),
+        )
         for exchange in _exchanges(view)
         if exchange.key == row_name and exchange.change == "exchanged"
     ]
     return tuple(sentences[:2])
 
 
-def _done(kernels: Sequence[Worked], work_ns: int) -> str:
+def _done(kernels: Sequence[Worked], work_ns: int, others: Sequence[Worked]) -> str:
     if not kernels:
         return f"{in_ms(work_ns)} (none)"
     and_others = " and others" if len(kernels) > 1 else ""
-    return f"{in_ms(work_ns)} ({kernels[0].count:.0f} x {kernels[0].name[:40]}{and_others})"
+    name = beside(kernels[0].name, others[0].name)
+    return f"{in_ms(work_ns)} ({kernels[0].count:.0f} x {name}{and_others})"
 
 
 def _works(side: Subject) -> dict[str, tuple[float, int]]:

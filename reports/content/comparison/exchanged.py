@@ -13,9 +13,12 @@ from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.rows import each
 from traces.limits import LITTLE
-from traces.spelling import in_ms, milliseconds
+from traces.names.mangled import beside
+from traces.spelling import in_ms, milliseconds, printable
 
+Side = tuple[Worked, ...]
 _LINES: Final = 3
+_WHOLE: Final = 400
 _NAMED: Final = 2
 
 
@@ -36,8 +39,8 @@ def _rows(compared: Compared) -> tuple[Exchange, ...]:
 def _line(exchange: Exchange) -> str:
     return words_of("exchange")[exchange.change].format(
         what=_what(exchange),
-        base=_names(exchange.base, exchange.base_count),
-        new=_names(exchange.new, exchange.new_count),
+        base=_names(exchange.base, exchange.base_count, exchange.new),
+        new=_names(exchange.new, exchange.new_count, exchange.base),
         base_count=_number(exchange.base_count),
         new_count=_number(exchange.new_count),
         base_ms=in_ms(exchange.base_ns),
@@ -49,7 +52,7 @@ def _what(exchange: Exchange) -> str:
     """What it is: class and pass; where only the number of a kernel differs also which."""
     parts = [name_of(exchange.key), exchange.phase or ""]
     if exchange.change in ("more", "fewer"):
-        kernel = _names(exchange.new, exchange.new_count)
+        kernel = _names(exchange.new, exchange.new_count, exchange.new)
         parts.append("" if kernel == parts[0] else kernel)
     return ", ".join(filter(None, parts))
 
@@ -61,19 +64,29 @@ def _number(count: float) -> str:
     return per_step(count)
 
 
-def _names(worked: tuple[Worked, ...], count: float) -> str:
-    """The first kernels of a side by their names, and how many others there are."""
-    names = [*map(_name, worked[:_NAMED])]
-    others_count = count - sum(each(worked[:_NAMED], "count"))
+def _names(worked: Side, count: float, others: Side) -> str:
+    """The first kernels of a side by their names, and how many others there are. `others`: those of
+    the other side, from which each is to be told apart.
+    """
+    shown = worked[:_NAMED]
+    names = [*map(_name, shown, others), *map(_name, shown[len(others) :])]
+    others_count = count - sum(each(shown, "count"))
     if others_count > 0:
         names.append(f"{_number(others_count)} more")
     return " + ".join(names)
 
 
-def _name(worked: Worked) -> str:
+def _name(worked: Worked, other: Worked | None = None) -> str:
     if worked.name == worked.key:
         return name_of(worked.key)
-    return kernel_name(worked.name)
+    name = kernel_name(worked.name)
+    if other is None or worked.name == other.name:
+        return name
+    theirs = kernel_name(other.name)
+    is_alike = name.partition("_")[0] == theirs.partition("_")[0]
+    if name != theirs and not (is_alike and name.endswith("...")):
+        return name
+    return beside(printable(worked.name, _WHOLE), printable(other.name, _WHOLE))
 
 
 def exchange_table(compared: Compared) -> Table:
@@ -82,12 +95,12 @@ def exchange_table(compared: Compared) -> Table:
 
 
 def _cells(exchange: Exchange) -> Cells:
-    base = _side(exchange.base, exchange.base_count, exchange.base_ns)
-    new = _side(exchange.new, exchange.new_count, exchange.new_ns)
+    base = _side(exchange.base, exchange.new, exchange.base_count, exchange.base_ns)
+    new = _side(exchange.new, exchange.base, exchange.new_count, exchange.new_ns)
     return Term(exchange.key), exchange.phase or "", *base, *new, moved(exchange.delta_ns)
 
 
-def _side(worked: tuple[Worked, ...], count: float, work_ns: int) -> Cells:
+def _side(worked: Side, others: Side, count: float, work_ns: int) -> Cells:
     if not worked:
         return "", "", ""
-    return Code(_names(worked, count)), _number(count), milliseconds(work_ns)
+    return Code(_names(worked, count, others)), _number(count), milliseconds(work_ns)

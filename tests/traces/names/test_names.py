@@ -24,7 +24,7 @@ from traces.names.kernels import (
     quantize_format,
     wide_format,
 )
-from traces.names.mangled import readable
+from traces.names.mangled import beside, readable
 from traces.names.ranges import family, is_step_name
 
 CORPUS = DATA / "kernel_names.csv"
@@ -154,3 +154,13 @@ def test_step_names() -> None:
 
 def test_a_family_forgets_the_number() -> None:
     assert family("iteration 3") == family("iteration 4") == "iteration N"
+
+
+def test_of_two_names_what_differs_stays_where_they_are_cut() -> None:
+    names = [f"void cutlass::Kernel<cutlass_{arch}_f16_align{arch // 10}>" for arch in (80, 75)]
+    assert [beside(*pair, 30) for pair in (names, names[::-1])] == [
+        "cutlass...80...align8",
+        "cutlass...75...align7",
+    ]
+    assert beside("void sgemm_8(int)", "void sgemm_1(int)", 40) == "sgemm_8(int)"
+    assert beside("a" * 41, "b", 40) == "a" * 37 + "..."

@@ -80,6 +80,7 @@ recompute_more: gemm 40>50 count 100>130; norm 2>3 count 10>15; mem recompute_ns
   + recompute_granularity null>selective => high | 11 ms | recomputed modules: none -> moe_act
 recompute_more: MORE;
   passes 10/10 > 20/10 => kernels that are forward by name a step: 10 -> 20
+host_later: python 1>9; gemm 40 count 100>90
 offload_more: memcpy_d2h 1>9; mem offload_exposed_ns=0 > offload_exposed_ns=8;
   + fine_grained_activation_offloading false>true => high
 input_pageable: memcpy_h2d 3>9; pageable 0 > 5

@@ -30,6 +30,14 @@ def test_each_row_without_a_proven_cause_has_its_place_to_look() -> None:
     ]  # fmt: skip
 
 
+def test_a_cause_explains_no_more_than_was_measured_of_it_and_leaves_the_rest_to_others() -> None:
+    more = told_of("python 5>35; norm 2>6 count 10>15; mem recompute_ns=0 > norm=4")
+    assert [(one.id, one.explains_ns // MS) for one in find_suspects(more)] == [
+        ("row.launch_starved.python", 30), ("recompute_more", 4), ("kernels_more.norm", 4),
+    ]  # fmt: skip
+    assert ids("sync 1>9; gemm 40; calls cudaDeviceSynchronize 9 9") == ["row.launch_starved.sync"]
+
+
 def test_a_change_explains_the_rows_it_can_move_and_only_those_that_moved() -> None:
     said = (change("train.manual_gc", True, False), change("tp_comm_overlap", True, False),
         change("my_own", 1, 2))  # fmt: skip
@@ -130,8 +138,8 @@ def test_where_the_order_is_known_it_alone_tells_what_a_fusion_did() -> None:
 
 def test_of_several_kernels_in_a_place_the_first_is_named_with_its_own_count() -> None:
     kernels = [Worked("first", "compute.gemm", 3, 2 * MS), Worked("second", "compute.gemm", 5, MS)]
-    assert ways._done(kernels, 3 * MS) == "3.00 ms (3 x first and others)"
-    assert ways._done((), 0).endswith("(none)")
+    assert ways._done(kernels, 3 * MS, kernels) == "3.00 ms (3 x first and others)"
+    assert ways._done((), 0, ()).endswith("(none)")
 
 
 def test_a_side_without_a_ledger_is_not_recorded_as_one_that_has_none_of_its_rows() -> None:
