@@ -51,7 +51,7 @@ def does_not_fit(walls: Sequence[Wall]) -> bool:
     room.
     """
     return any(
-        wall.outcome == "finding" and (value_of(wall, _RETRIED) or 0.0) >= MOST.value
+        wall.outcome == "finding" and (value_of(wall, _RETRIED) or 0.0) > MOST.value
         for wall in walls
     )
 
@@ -64,7 +64,7 @@ def judge(ranks: Ranks, priced: Priced) -> Wall:
         unit = "fraction of the steps after the first"
         retried = held(_RETRIED, worst, MOST, short.place, unit=unit)
         result = structs.replace(result, evidence=(*result.evidence, retried))
-    if worst >= MOST.value:
+    if worst > MOST.value:
         costs = known(result.cost_frac)
         if costs is None or costs >= LITTLE.value:
             return structs.replace(result, outcome="finding")

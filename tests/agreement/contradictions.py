@@ -297,7 +297,7 @@ def _walls(document: Document) -> Mapping[str, dict[str, Any]]:
 
 def _does_not_fit(wall: dict[str, Any]) -> bool:
     retried = [one["value"] for one in wall["evidence"] if one["measure"] == "allocator_retry_frac"]
-    return wall["id"] == "memory" and max(retried, default=0.0) >= MOST.value
+    return wall["id"] == "memory" and max(retried, default=0.0) > MOST.value
 
 
 def _in_order(

@@ -206,7 +206,7 @@ def _outliers(rank: Rank, hosts: list[Stretch], length: dict[int, int], by_lette
     lengths = list(length.values())
     usual = median(lengths)
     spread = 1.4826 * median(abs(one - usual) for one in lengths)
-    slow = [n for n, one in length.items() if one > usual + 3 * spread and one > 1.05 * usual]
+    slow = [n for n, one in length.items() if one > usual + 3 * spread and one > 1.1 * usual]
     if len(length) < 8 or (not by_letter and (_alternate(lengths, 2) or 5 * len(slow) > max(5, len(length)))):
         return dropped
     return dropped | dict.fromkeys(slow, "hiccup")

@@ -30,10 +30,12 @@ from traces.account.pieces import (
     waited_for,
 )
 from traces.account.waits import WaitingCalls, with_poll_calls
-from traces.arrays import CODE, PLACE, IntArray, ints, order_of, row_by_row, zeros
+from traces.arrays import CODE, FOREVER, PLACE, IntArray, ints, order_of, row_by_row, summed, zeros
+from traces.columns import PROCESS_BITS
 from traces.frozen import frozen
-from traces.groups import first_of, group_of, mask_of, sums_of
+from traces.groups import first_of, group_of, mask_of, passing, sums_of
 from traces.intervals import Spans, intersect, ns_in, union
+from traces.launches import launches_a_graph
 from traces.limits import HALF_A_WALL, Limit
 from traces.missing import Missing
 from traces.sections.window import Absent, DecidedBy, Latency
@@ -161,19 +163,33 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
             f"without "
             "compute may be work that was not recorded"
         )
+        if before_ns := _before_graphs_ns(rank, windows):
+            reason += f", but for {duration(before_ns)} before the first of them"
         return Missing("absent_ns", reason, rank.cure("graphs"))
     offset_ns = clock_offset_ns(rank)
     if offset_ns is None:
         reason = "no launch of a kernel was recorded, so the host's part is unknown"
         return Missing("absent_ns", reason, rank.cure("launches"))
     if offset_ns:
+        seen = "nothing starts within 50 us of its launch"
+        if offset_ns < 0:
+            seen = "work starts before its launch"
         reason = (
-            "clock offset: nothing starts within 50 us of its launch, so host and GPU clocks may "
-            "be apart, "
+            f"clock offset: {seen}, so host and GPU clocks may be apart, "
             f"by about {duration(offset_ns)}"
         )
         return Missing("absent_ns", reason, "record again; nothing in this trace can align them")
     return _Accountant(rank, windows, queueing).account()
+
+
+def _before_graphs_ns(rank: RankTimeline, windows: Spans) -> int:
+    """Time without compute before the process launches its first graph, where it is no little."""
+    calls, gaps = rank.columns.calls, compute_gaps(rank.activities, windows)
+    mine = passing(launches_a_graph, rank.columns.call_names)[calls.name]
+    mine &= calls.thread_gid & PROCESS_BITS == rank.process_gid
+    before = gaps.clipped(gaps.start_ns, calls.start_ns[mine].min(initial=FOREVER))
+    ns = summed(ns_in(before, windows))
+    return ns if ns > HALF_A_WALL.value * summed(ns_in(gaps, windows)) else 0
 
 
 def absent_pieces(account: Account | Missing) -> AbsentPieces | Missing:

@@ -12,6 +12,7 @@ import numpy as np
 
 from traces.arrays import (
     CODE,
+    FOREVER,
     PLACE,
     BoolArray,
     IntArray,
@@ -158,7 +159,8 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
 
     A launch has the kind of its kernel, whose first launch loads it. Other calls have that of their
     name: those in the first half of the launches are held against those in the second, where none
-    need be left.
+    need be left. A long free between kernels that ran before gives back what they used: an
+    allocator short of memory, which asks for it again.
     """
     calls = rank.columns.calls
     length_ns = calls.length_ns
@@ -171,10 +173,21 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
     once[_loading_launches(rank.activities, length_ns)] = True
     settled = calls.start_ns > settled_ns(rank.activities)
     once &= launches | ~settled
+    flushes = once & (kinds == CallKind.FREE) & _before_known(rank.activities, calls.start_ns)
+    flushed_ns = calls.start_ns[flushes].min(initial=FOREVER)
+    once &= ~np.isin(kinds, (CallKind.FREE, CallKind.ALLOCATE)) | (calls.start_ns < flushed_ns)
     for name in distinct(calls.name[once]).tolist():
         mine = (calls.name == name) & ~launches
         once[mine] &= length_ns[mine] > APART.value * length_ns[mine & settled].max(initial=0)
     return once
+
+
+def _before_known(rows: Activities, times_ns: IntArray) -> BoolArray:
+    """Whether what is launched next after each time ran before."""
+    named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
+    named = named[order_of(rows.launch_ns[named])]
+    known = ~mask_of(first_of(group_of(rows.name[named])), len(named))
+    return np.append(known, False)[np.searchsorted(rows.launch_ns[named], times_ns)]
 
 
 def settled_ns(rows: Activities) -> int:

@@ -108,7 +108,8 @@ def _host_pieces(
     """All starved and blocking time in the windows.
 
     Before its kernel's launch returned, time has the address of the thread that decides; what is
-    waited for after it, that of its own launch.
+    waited for after it, that of its own launch. A call behind the last launch ends the recording:
+    it holds up nothing.
     """
     rows = rank.activities
     mine = np.flatnonzero(absent.reason < _AFTER_BLOCKING)
@@ -125,7 +126,9 @@ def _host_pieces(
     launched_by = rows.launch_thread[device.work]
     parts = _on_threads(rank, host, by_kind)
     parts += [(gid, device.take(launched_by == gid)) for gid in distinct(launched_by).tolist()]
-    return _Pieces.joined(*(_within_calls(part, gid, calls) for gid, part in parts))
+    pieces = _Pieces.joined(*(_within_calls(part, gid, calls) for gid, part in parts))
+    ended = pieces.start_ns > rows.launch_ns.max()
+    return replace(pieces, call=np.where(ended, NO_FRAME, pieces.call))
 
 
 def _within_calls(pieces: _Pieces, thread: int, calls: Level) -> _Pieces:

@@ -32,7 +32,7 @@ def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
     own = none_of(len(freeing))
     if not freeing.any():
         return freeing, own
-    order = np.flatnonzero(kind > CallKind.OTHER)  # the allocator asks for captures in between
+    order = np.flatnonzero(kind > CallKind.OTHER)  # queries move no memory
     order = order[np.lexsort((calls.start_ns[order], calls.thread_gid[order]))]
     thread, frees = calls.thread_gid[order], freeing[order]
     place, allocates = _innermost_range(rank, order), kind[order] == CallKind.ALLOCATE

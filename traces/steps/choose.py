@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from traces.beginning import ends_here, starting_ns
-from traces.columns import NULL, PROCESS_BITS
 from traces.errors import EmptySelection
 from traces.groups import passing, places_of_each
 from traces.intervals import union
 from traces.limits import MOST
 from traces.names.frames import public_span
-from traces.names.ranges import family
+from traces.names.ranges import family, public_call
 from traces.nearest import nearest_names
 from traces.patterns import Pattern
 from traces.sections.steps import StepSource
@@ -26,6 +25,7 @@ from traces.steps.period import period_steps, replay_steps, shows_steps
 from traces.steps.rounds import round_steps
 from traces.steps.rules import (
     disagreement_of,
+    is_of,
     leave_out_hiccups,
     leave_out_these,
     leave_out_unusual,
@@ -200,18 +200,17 @@ def _recorded(rank: RankTimeline) -> tuple[int, int]:
     """
     first_ns, last_ns = _extent(rank)
     for table in (rank.columns.calls, rank.columns.ranges):
-        mine = (table.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
+        mine = is_of(rank, table)
         first_ns = min(first_ns, int(table.start_ns[mine].min(initial=first_ns)))
     return first_ns, last_ns
 
 
 def _preparing(rank: RankTimeline, first_ns: int, until_ns: int) -> tuple[str, int]:
     """The range that may be named in which the process is for most of a time, and for how long; of
-    several the shortest, which lies in the others. Empty where there is none.
+    several the shortest, which lies in the others. Else a single call; empty where there is none.
     """
     ranges, texts = rank.columns.ranges, rank.columns.range_texts
-    mine = (ranges.thread_gid & PROCESS_BITS == rank.process_gid) | (rank.process_gid == NULL)
-    ranges = ranges.take(mine & (ranges.start_ns < until_ns) & (ranges.text >= 0))
+    ranges = ranges.take(is_of(rank, ranges) & (ranges.start_ns < until_ns) & (ranges.text >= 0))
     found = ("", 0)
     for text, same in places_of_each(ranges.text):
         held = union(ranges.start_ns[same], np.minimum(ranges.end_ns[same], until_ns))
@@ -219,6 +218,12 @@ def _preparing(rank: RankTimeline, first_ns: int, until_ns: int) -> tuple[str, i
             frame = public_span(texts[text])
             if frame and frame.name:
                 found = frame.name, held.total_ns
+    calls = rank.columns.calls
+    calls = calls.take(is_of(rank, calls) & (calls.name >= 0))
+    took_ns = np.minimum(calls.end_ns, until_ns) - np.maximum(calls.start_ns, first_ns)
+    for longest in np.flatnonzero(took_ns > MOST.value * (until_ns - first_ns))[:1].tolist():
+        if not found[1] and (name := public_call(rank.columns.call_names[calls.name[longest]])):
+            found = name, int(took_ns[longest])
     return found
 
 

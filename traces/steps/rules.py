@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import CallKind, kinds_of_calls
-from traces.arrays import BoolArray, IntArray, ints, summed
-from traces.columns import NULL, PROCESS_BITS, Calls, HostSpans
+from traces.arrays import BoolArray, FloatArray, IntArray, ints, summed
+from traces.columns import NULL, PROCESS_BITS, Calls, HostSpans, Ranges
 from traces.groups import passing
 from traces.intervals import covered_ns, instants_of
 from traces.limits import FEWEST, HALF_A_WALL, MOST, WALL, Limit
@@ -54,7 +54,7 @@ def leave_out_capture(rank: RankTimeline, way: Found) -> list[Step]:
     """
     calls, names = rank.columns.calls, rank.columns.call_names
     begins = passing(_CAPTURES.match, names)
-    at_ns = np.sort(calls.start_ns[begins[calls.name] & _is_of(rank, calls)])
+    at_ns = np.sort(calls.start_ns[begins[calls.name] & is_of(rank, calls)])
     counts = np.searchsorted(at_ns, way.host_end_ns) - np.searchsorted(at_ns, way.host_start_ns)
     return [
         drop(step, "graph capture: cudaStreamBeginCapture was called in it") if count > 0 else step
@@ -67,7 +67,7 @@ def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
     step.
     """
     rows = rank.columns.overheads
-    flushes = passing(_FLUSHES.search, rows.names)[rows.name] & _is_of(rank, rows)
+    flushes = passing(_FLUSHES.search, rows.names)[rows.name] & is_of(rank, rows)
     start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
     return [_without_flush(step, start_ns, end_ns) for step in steps]
 
@@ -81,7 +81,7 @@ def _without_flush(step: Step, start_ns: IntArray, end_ns: IntArray) -> Step:
     return drop(step, f"profiler flush: {longest_ns} ns of it at its border")
 
 
-def _is_of(rank: RankTimeline, rows: Calls | HostSpans) -> BoolArray:
+def is_of(rank: RankTimeline, rows: Calls | HostSpans | Ranges) -> BoolArray:
     """Which rows are of the rank's process, or may be because one of both says none."""
     known = (rows.thread_gid != NULL) & (rank.process_gid != NULL)
     other: BoolArray = known & ((rows.thread_gid & PROCESS_BITS) != rank.process_gid)
@@ -91,7 +91,8 @@ def _is_of(rank: RankTimeline, rows: Calls | HostSpans) -> BoolArray:
 def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]:
     """Drop steps without GPU work, and those whose kernel sequence is shorter than the others'.
 
-    One whose sequence is longer, with an evaluation in it, say, is marked.
+    One whose sequence is longer, with an evaluation in it, say, is marked. Shorter ones that take
+    turns with the others and are alike are whole: no recording cuts two at one place.
     """
     ordered = sorted(count for count in kernel_counts if count)
     others_of = {count: _median_without(ordered, count) for count in ordered}
@@ -99,12 +100,20 @@ def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]
     def is_part(count: int) -> bool:
         return count < (1 - HALF_A_WALL.value) * (others_of[count] or 0)
 
-    whole = [*filterfalse(is_part, ordered)]  # a part is nothing to have more than
+    parts = {*filter(is_part, ordered)}
+    of_part = np.isin(kernel_counts, [*parts])
+    shorter_ns = ints(lengths_ns(compress(steps, of_part)))
+    if _at_one_rhythm(of_part, 2) and (
+        min(parts) >= (1 - HALF_A_WALL.value) * max(parts)
+        and shorter_ns.min() > MOST.value * shorter_ns.max()
+    ):
+        parts = set()
+    whole = [*filterfalse(parts.__contains__, ordered)]  # a part is nothing to have more than
 
     def judged(step: Step, count: int) -> Step:
         if count == 0 or step.length_ns <= 0:
             return drop(step, "no GPU work")
-        if is_part(count):
+        if count in parts:
             return drop(step, f"partial: {count} kernels where the others have {others_of[count]}")
         others = _median_without(whole, count)
         return replace(
@@ -192,7 +201,7 @@ def _initialising_ns(rank: RankTimeline, way: Found) -> IntArray:
     host.
     """
     calls = rank.columns.calls
-    of_kind = np.isin(kinds_of_calls(rank)[0], _INITIALISING) & _is_of(rank, calls)
+    of_kind = np.isin(kinds_of_calls(rank)[0], _INITIALISING) & is_of(rank, calls)
     return covered_ns(way.host_start_ns, way.host_end_ns, instants_of(calls, of_kind))
 
 
@@ -201,10 +210,12 @@ def leave_out_hiccups(steps: Steps) -> Steps:
 
     Of few steps (under `SLOW_STEPS`) these are fewer than half, longer than each that holds no more
     than the others (`units.py`); of many the outliers of the usual rule, few enough to be
-    exceptions. What comes at a rhythm is how the run goes: then none is left out.
+    exceptions, and longer by a tenth unless they hold more. What comes at a rhythm is how the run
+    goes: then none is left out.
     """
     lengths = steps.lengths_ns()
     middle, few = median(lengths), len(lengths) < SLOW_STEPS.value
+    limit_ns: float | FloatArray
     if few:
         usual_ns = max(
             (step.length_ns for step in steps.used if not step.has_more), default=max(lengths)
@@ -212,7 +223,9 @@ def leave_out_hiccups(steps: Steps) -> Steps:
         limit_ns, most = (1 + HALF_A_WALL.value) * usual_ns, (len(lengths) - 1) // 2
     else:
         spread = _SCALE * float(np.median(np.abs(ints(lengths) - middle)))
-        limit_ns = middle + max(SLOW_MAD.value * spread, HALF_A_WALL.value * middle)
+        has_more = [step.has_more for step in steps.used]
+        least_ns = np.where(has_more, HALF_A_WALL.value, WALL.value) * middle
+        limit_ns = middle + np.maximum(SLOW_MAD.value * spread, least_ns)
         most = max(int(EXCEPTIONS.value * len(lengths)), 1)
     far = ints(lengths) > limit_ns
     if (

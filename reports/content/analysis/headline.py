@@ -184,11 +184,13 @@ def headline(result: Result) -> Headline:
         under.append(words("Most of the time is compute: ", *_takes(own)))
     elif not own and label != _BANDWIDTH and judged:
         under.append(optional("Most of the time is compute: {}.", classes))
-    if len(result.ranks) == 1 and (not slowing or {*each(slowing, "id")} & _OF_THE_HOST):
+    under.append(first)
+    of_host = not slowing or label == _UNSTEADY or {*each(slowing, "id")} & _OF_THE_HOST
+    if len(result.ranks) == 1 and of_host:
         under += address_words(rank)
     if likely:
         under.append(likely[0])
-    under += (first, before_work(result), *_under(result))
+    under += (before_work(result), *_under(result))
     if isinstance(said, str):
         said = words(said.rstrip())
     return Headline(label, said, tone, filled(under))
@@ -371,12 +373,17 @@ def _under(result: Result) -> Iterator[str]:
         because = optional(": {}", ", and ".join(doubts))
         yield f"Confidence {level}{because}{beyond(len(new), 1, ' (and {})', 'more reason')}."
     yield data_line(result, walls)
-    graphed = telling_rank(result).detected.graph_share_frac or 0.0
+    rank = telling_rank(result)
+    graphed = rank.detected.graph_share_frac or 0.0
     if graphed >= WALL.value and those(walls, id="host_overhead"):
         yield f"CUDA graphs hold {percent(graphed)} of the kernel work."
     waits = (late and late.exposed_frac) or 0.0
     if waits >= HALF and those(walls, id="communication"):
         yield f"{percent(waits)} of the exposed communication is waiting for a late rank."
+    retried, later = known(rank.memory.allocator_retry_frac), len(rank.steps.used) - 1
+    if retried and those(walls, id="memory"):
+        in_steps = f"{round(retried * later)} of {later} steps after the first"
+        yield f"GPU memory is freed and taken again in {in_steps}."
     if verdict.tied_with:
         yield "Both cost about the same: which one costs more is within the error."
     is_forced = result.given.get("routing") == "force_balance"

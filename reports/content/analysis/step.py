@@ -1,15 +1,17 @@
 """One rank's step: how steps were found, where every millisecond went, and why no compute ran."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from reports.content.analysis.addresses import address_blocks
 from reports.content.analysis.times import Time, scale_of, stretch_name, times_of, times_table
 from reports.content.blocks import Blocks, Hue, Table, Term, items
-from reports.content.names import optional, statement
-from traces.limits import WALL
+from reports.content.names import beyond, optional, statement, when
+from reports.rows import each
+from traces.limits import QUARTER, WALL
 from traces.missing import Missing, known
 from traces.sections.rank import Rank
-from traces.sections.steps import Outside, Steps
+from traces.sections.steps import Dropped, Outside, Steps
 from traces.sections.window import Absent
 from traces.spelling import counted, duration, percent, printable
 
@@ -31,10 +33,9 @@ def step_blocks(rank: Rank) -> Blocks:
 def _notes(rank: Rank) -> Iterator[str]:
     steps, name = rank.steps, stretch_name(rank.steps)
     if steps.slow:
-        beyond = f"{duration(steps.hiccups_ns)} beyond the median, in no other figure."
-        yield f"{_hiccups(steps)}: {beyond}"
-    if steps.outside_ns and steps.outside_ns.total_ns:
-        yield _outside(rank, steps.outside_ns, 0)
+        yield f"{_hiccups(steps)}, in no other figure."
+    if steps.outside_ns and (text := _outside(rank, steps.outside_ns, 0)):
+        yield text
     if 0 < len(steps.replayed) < len(steps.used):
         of_all = f"{len(steps.replayed)} of {len(steps.used)} {name}s were replayed"
         yield f"{of_all}, each for others of about its length: costs and savings rest on them."
@@ -50,33 +51,43 @@ def _notes(rank: Rank) -> Iterator[str]:
 
 
 def outside(rank: Rank) -> Blocks:
-    """What lies outside the steps, where it is a tenth of them or more, and steps that are far
-    longer.
-    """
+    """What lies outside the steps, where it is a tenth of them or more, and which are left out."""
     around, least_ns = rank.steps.outside_ns, WALL.value * rank.budget_ns.window
-    if around and max(around.before_ns, around.between_ns, around.after_ns) >= least_ns:
-        yield statement(_outside(rank, around, least_ns))
+    if around and (text := _outside(rank, around, least_ns)):
+        yield statement(text)
     if rank.steps.slow:
-        beyond = f"{duration(rank.steps.hiccups_ns)} beyond the median together."
-        yield statement(f"Left out: {_hiccups(rank.steps)}, {beyond}")
+        yield statement(f"Left out: {_hiccups(rank.steps)}.")
+    others = each(_unused(rank.steps), "reason")
+    for reason, count in Counter(others).most_common(1):
+        more = beyond(len(others) - count, 0, "; {} more")
+        yield statement(f"Left out: {counted(count, stretch_name(rank.steps))}, {reason}{more}.")
+
+
+def _unused(steps: Steps) -> list[Dropped]:
+    """Those left out that are no hiccups."""
+    return [step for step in steps.dropped if step.index not in steps.slow]
 
 
 def _hiccups(steps: Steps) -> str:
-    return f"{counted(len(steps.slow), f'far longer {stretch_name(steps)}')} (hiccups)"
+    usual_ns = known(steps.median_ns) or 1
+    more = [step.length_ns / usual_ns - 1 for step in steps.dropped if step.index in steps.slow]
+    by = " to ".join(dict.fromkeys((percent(min(more)), percent(max(more)))))
+    name = f"{when(min(more) >= QUARTER.value, 'far ')}longer {stretch_name(steps)}"
+    beside = f"{duration(steps.hiccups_ns)} beyond the median"
+    return f"{counted(len(more), name)} (hiccups, by {by}), {beside}"
 
 
 def _outside(rank: Rank, around: Outside, least_ns: float) -> str:
     if not rank.steps.used:
-        return f"Before the window: {duration(around.before_ns)}."
-    parts = {
-        "before the first": around.before_ns,
-        "between them": around.between_ns,
-        "after the last": around.after_ns,
-    }
-    parts_words = ", ".join(
-        f"{duration(ns)} {where}" for where, ns in parts.items() if ns and ns >= least_ns
-    )
-    return f"Outside the {stretch_name(rank.steps)}s: {parts_words}."
+        return when(
+            around.before_ns > least_ns, f"Before the window: {duration(around.before_ns)}."
+        )
+    used, parts = rank.steps.used, [around.before_ns, around.between_ns, around.after_ns]
+    for step in _unused(rank.steps):
+        parts[(step.index > used[0].index) + (step.index > used[-1].index)] -= step.length_ns
+    where = ("before the first", "between them", "after the last")
+    said = [f"{duration(ns)} {at}" for ns, at in zip(parts, where, strict=True) if ns > least_ns]
+    return optional(f"Outside the {stretch_name(rank.steps)}s: {{}}.", said, ", ".join)
 
 
 def budget(rank: Rank) -> Table:

@@ -29,13 +29,13 @@ def test_the_price_of_memory_decides_whether_or_not_its_use_was_recorded(bytes_k
 
 @pytest.mark.parametrize(
     ("cost_ns", "retries", "outcome"),
-    [(10, 0.5, "finding"), (9, 0.5, "clear"), (10, 0.0, "clear"), (100, 0.49, "finding")],
+    [(10, 0.51, "finding"), (9, 0.51, "clear"), (10, 0.0, "clear"), (100, 0.5, "finding")],
 )
-def test_retries_in_half_of_the_steps_are_a_finding_where_they_cost_one_percent(
+def test_retries_in_most_of_the_steps_are_a_finding_where_they_cost_one_percent(
     cost_ns: int, retries: float, outcome: str
 ) -> None:
     found = judge_memory([with_memory(rank(costs(memory=cost_ns)), allocator_retry_frac=retries)])
-    assert (found.outcome, does_not_fit((found,))) == (outcome, outcome == "finding" and retries == 0.5)
+    assert (found.outcome, does_not_fit((found,))) == (outcome, outcome == "finding" and retries > 0.5)
     assert ("allocator_retry_frac" in seen(found)) == (retries != 0.0)
 
 

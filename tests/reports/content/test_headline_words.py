@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from heuristics.result.result import Result
 from reports.content.analysis.about import facts
 from reports.content.analysis.headline import data_line, headline
+from reports.content.analysis.step import outside
 from reports.content.names import plain
 from reports.result.codec import decode
 from tests.recordings.simulated import scenario
 from traces.missing import Missing
 from traces.sections.hang import Hang, HangKind, WitnessSource
-from traces.sections.steps import Step
+from traces.sections.steps import Dropped, Outside, Step
 from traces.sections.work import DataLoading
 
 UNKNOWN = Missing("", "not recorded", "record it")
@@ -89,6 +90,29 @@ def test_a_forward_pass_alone_and_graphs_of_a_tenth_are_said_beside_the_hosts_wa
     found = said(replace(result, ranks=(replace(rank, detected=detected),)))
     assert "Not a training step (no backward pass), so no fixes for training." in found
     assert "CUDA graphs hold 10 % of the kernel work." in found
+
+
+@pytest.mark.parametrize(("longer_ms", "far"), [(124, ""), (125, "far ")])
+def test_steps_that_are_left_out_are_told_with_their_reason_and_are_no_time_outside(
+    longer_ms: int, far: str
+) -> None:
+    """Steps of 100 ms, a partial one first and between them, and one that is longer."""
+    (rank,) = of("memory").ranks
+    ends = [0, *accumulate(ms * 1_000_000 for ms in (50, 100, 50, longer_ms, 100))]
+    steps = [Step(at, begin, end) for at, (begin, end) in enumerate(pairwise(ends))]
+    reasons = {0: "partial: 1 kernels", 2: "partial: 1 kernels", 3: "hiccup"}
+    dropped = tuple(Dropped(at, steps[at].start_ns, steps[at].end_ns, why) for at, why in reasons.items())
+    found = replace(
+        rank.steps, used=(steps[1], steps[4]), dropped=dropped, slow=(3,), median_ns=100_000_000,
+        hiccups_ns=ends[4] - ends[3] - 100_000_000, outside_ns=Outside(1_050_000_000, 50_000_000, 0),
+    )  # fmt: skip
+    texts = [plain(block.said) for block in outside(replace(rank, steps=found))]
+    more = longer_ms - 100
+    assert texts == [
+        "Outside the steps: 1.00 s before the first.",
+        f"Left out: 1 {far}longer step (hiccups, by {more} %), {more}.0 ms beyond the median.",
+        "Left out: 2 steps, partial: 1 kernels.",
+    ]
 
 
 def facts_of(*lengths_ms: int) -> str:

@@ -95,6 +95,19 @@ def test_a_long_call_that_never_comes_again_initialises(
     assert kinds_of(run, "cudaMemcpy") == [CallKind.COPY] * 2
 
 
+@pytest.mark.parametrize(("then", "kinds"), [
+    ("gemm", (CallKind.FREE, CallKind.ALLOCATE)), ("norm", (CallKind.INIT, CallKind.INIT)),
+])  # fmt: skip
+def test_what_is_freed_and_taken_between_kernels_that_ran_before_is_no_first_use(
+    then: str, kinds: tuple[CallKind, CallKind]
+) -> None:
+    run = eight_launches()
+    run.work(then, 8_500, 8_600)
+    run.call("free", 5_000, 6_000)
+    run.call("malloc", 6_000, 8_000)
+    assert (*kinds_of(run, "cudaFree"), *kinds_of(run, "cudaMalloc")) == kinds
+
+
 @pytest.mark.parametrize(
     ("lengths", "kinds"),
     [

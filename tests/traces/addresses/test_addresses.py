@@ -26,7 +26,9 @@ def addresses(path: Path) -> Addresses:
     return found
 
 
-def test_what_is_waited_for_has_the_address_of_its_own_launch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_is_waited_for_has_the_address_of_its_own_launch(tmp_path: Path, ends: bool) -> None:
+    """A call that waits is named, unless nothing is launched after it."""
     events = [
         call("cudaLaunchKernel", 990, 3, 10),
         on_gpu("kernel", GEMM, 1_000, 10, 10),
@@ -37,10 +39,15 @@ def test_what_is_waited_for_has_the_address_of_its_own_launch(tmp_path: Path) ->
         on_gpu("kernel", SENDRECV, 1_020, 60, 11),
         on_gpu("kernel", GEMM, 1_082, 10, 12),
     ]
+    if not ends:
+        events += [call("cudaLaunchKernel", 1_084, 2, 14), on_gpu("kernel", GEMM, 1_093, 10, 14)]
     found = addresses(write(tmp_path / "run.json", events))
     assert found.host_blocking_ns > 50_000
     (one,) = [one for one in found.hosts if one.blocking_ns]
-    assert (one.name, [call.name for call in found.calls or () if call.blocking_ns]) == (DOTTED, [SYNC])
+    assert (one.name, [call.name for call in found.calls or () if call.blocking_ns]) == (
+        DOTTED,
+        [] if ends else [SYNC],
+    )
 
 
 def test_without_frames_the_operator_is_the_address_and_it_is_said_what_to_record(tmp_path: Path) -> None:
