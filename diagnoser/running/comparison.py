@@ -49,7 +49,8 @@ from reports.result.read import is_result, kept_as_ours, of_one_run, read_result
 from traces.errors import MoeDiagError, NotAResult, NotATrace, NothingToDiagnose, UsageError
 from traces.files.beneath import real_path
 from traces.frozen import frozen
-from traces.missing import of_known
+from traces.limits import MOST
+from traces.missing import known, of_known
 from traces.patterns import compiled
 from traces.progress import Progress, listener, silent
 from traces.sections.section import copied
@@ -186,15 +187,16 @@ def _alike(
     sides: Sequence[Side], results: Sequence[Result], request: Comparison
 ) -> Iterator[Result]:
     """Base and new, unless steps were chosen. Where one alone has steps, or blocks of both hold
-    other work, all that was recorded: what one does not show is not compared. Where both have, both
-    leave out as many.
+    other work or those of a side little of its work, all that was recorded: what one does not show
+    is not compared. Where both have, both leave out as many.
     """
     steps = [result.ranks[0].steps for result in results]
     is_free = request.steps is None and request.nvtx is None
     both_read = all(map(_is_trace, sides))
     is_alone = both_read and {len(result.ranks) for result in results} == {1}
     blocks = is_free and both_read and {found.unit for found in steps} == {"block"}
-    unlike = blocks and not weigh(*(Subject(each, each.ranks[0]) for each in results)).same
+    subjects = [Subject(each, each.ranks[0]) for each in results]
+    unlike = blocks and not (all(map(_holds_most, subjects)) and weigh(*subjects).same)
     for side, result, found, left_out in zip(
         sides, results, steps, left_out_alike(*steps), strict=True
     ):
@@ -206,6 +208,13 @@ def _alike(
             yield _read((side, request), left_out)
         else:
             yield result
+
+
+def _holds_most(side: Subject) -> bool:
+    """Whether most of what kernels do is in its blocks; blocks of a set-up are no unit of it."""
+    totals = known(side.rank.totals)
+    of_blocks_ns = sum(kernel.work_ns for kernel in side.rank.kernel_table.rows)
+    return totals is None or of_blocks_ns > MOST.value * totals.kernel_work_ns
 
 
 def _is_trace(side: Side) -> bool:

@@ -11,6 +11,7 @@ from math import prod
 from operator import attrgetter
 from typing import Final
 
+from heuristics.comparison.covered import in_pieces
 from heuristics.comparison.difference.changed import EXCHANGES, gpus
 from heuristics.comparison.difference.kernels import compare_kernels
 from heuristics.comparison.difference.matched import mean_step_ns
@@ -34,7 +35,7 @@ from heuristics.comparison.same_work import (
     same_recording,
     shared_work_frac,
 )
-from heuristics.comparison.witnesses import Weighed, copied, output, shares_families, weigh
+from heuristics.comparison.witnesses import Weighed, copied, output, repeats, shares_families, weigh
 from heuristics.facts.dictionary import Remembering, enter, fact, read
 from heuristics.rules.condition import Language
 from heuristics.words import say
@@ -290,11 +291,14 @@ def does_more(sides: Sides) -> str:
 
 @fact
 def whole_work(sides: Sides) -> bool:
-    """The same work, of which no window cuts anything off: as many bytes go back to the host, or
-    both are whole programs.
+    """The same work, of which no window cuts anything off: as many bytes go back to the host, both
+    hold as many equal units, one does it in pieces, or both are whole programs.
     """
-    is_whole = sides.base.rank.steps.whole and sides.new.rank.steps.whole
-    return (is_whole or output(sides.base, sides.new) is True) and sides.weighed.same is True
+    base, new = sides.base, sides.new
+    is_whole = base.rank.steps.whole and new.rank.steps.whole
+    is_whole |= output(base, new) is True or repeats(base, new) is True
+    is_whole |= in_pieces(base.rank, new.rank)
+    return is_whole and sides.weighed.same is True
 
 
 @fact

@@ -1,6 +1,6 @@
 """How much kernels of one name cover: the same grids, or blocks that may hold as much."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from math import prod
@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
-from heuristics.comparison.same_work import NEAR, per_step, shared_work_frac
-from traces.limits import NEARLY_ALL, Limit
+from heuristics.comparison.same_work import NEAR, counts_of, per_step, shared_work_frac
+from traces.limits import MOST, NEARLY_ALL, Limit
 from traces.missing import known
 from traces.names.kernels import classify_kernel, is_matrix_work
 from traces.sections.rank import Rank
@@ -17,6 +17,7 @@ from traces.sections.rank import Rank
 BODY: Final = Limit(8, "launches a step", "ours: one layer of a transformer multiplies six times")
 _ROUTED: Final = frozenset({"permute", "router", "grouped_gemm", "activation", "quantize"})
 """Classes whose grids follow the tokens that a rank's experts get."""
+_name: Final = attrgetter("name")
 _ONE_BLOCK: Final = (1, 1, 1)
 Threads = tuple[int, int, int]
 Shape = tuple[Threads, Threads | None]
@@ -52,10 +53,33 @@ def covered_frac(base: Rank, new: Rank) -> float | None:
     return float(min(same / whole, alike / launches))
 
 
+def in_pieces(base: Rank, new: Rank) -> bool:
+    """Whether one side does in several passes what the other does in one: it runs nearly all
+    kernels of one name the same whole number of times as often, and by most of those whose grids
+    come in each step they cover as much.
+    """
+    sides = sorted((base, new), key=lambda rank: sum(counts_of(rank, _name).values()))
+    few, many = (counts_of(rank, _name) for rank in sides)
+    often = Counter[float]()
+    for name in few.keys() & many.keys():
+        often[many[name] / few[name]] += round(few[name])
+    times = max(often, key=often.__getitem__, default=1.0)
+    is_whole = times > 1 and times.is_integer()
+    if not is_whole or often[times] < NEARLY_ALL.value * often.total():
+        return False
+    grids, many_grids = map(_steady_grids, sides)
+    launches = alike = Fraction(0)
+    for name in grids.keys() & many_grids.keys():
+        number = sum(grids[name].values())
+        launches += number
+        alike += number * _may_cover_as_much(grids[name], many_grids[name])
+    return launches >= BODY.value and alike > MOST.value * launches
+
+
 def _is_larger(less: Rank, more: Rank, pairs: Mapping[str, Pair]) -> bool:
     """Whether each of these kernels covers more and takes longer, of the same program."""
     near = Fraction(NEAR.value)
-    works, more_works = (per_step(rank, attrgetter("name")) for rank in (less, more))
+    works, more_works = (per_step(rank, _name) for rank in (less, more))
     for name, (grids, more_grids) in pairs.items():
         covers_more = _elements(more_grids)[0] > near * _elements(grids)[1]
         if not covers_more or more_works[name].work_ns <= near * works[name].work_ns:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from heuristics.comparison.between_runs import Runs, is_logged, lengths_of, runs_of
-from heuristics.comparison.difference.left_out import counted_too, counts_hiccups
+from heuristics.comparison.difference.left_out import all_ns, counted_too, counts_hiccups
 from heuristics.comparison.difference.matched import mean_ns, mean_step_ns
 from heuristics.comparison.difference.rows import FEW, part_of, step_count
 from heuristics.comparison.difference.subject import Subject
@@ -165,7 +165,8 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
             return Judged("no_change", (say("comparison.one-recording"),), "", same=True)
         if decided := judge_windows(size, base, new):
             verdict, because = decided
-            return Judged(verdict, (because, *beside_it), "")
+            record = say("comparison.record-windows") if verdict == "undecided" else ""
+            return Judged(verdict, (because, *beside_it), record)
         if _are_equal(size, base, new):
             return Judged("no_change", (say("comparison.steps-equal"), *beside_it), "")
         beside_it += _left_out(size, base.rank, new.rank)
@@ -197,7 +198,7 @@ def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> 
             reasons += _means(size)
         return Judged("not_comparable", (*reasons, *beside.told), "")
     if size is None or (ends := size.ends_ns) is None:
-        return Judged("undecided", (*beside.lacking, *beside.told), beside.record)
+        return Judged("undecided", (*beside.told, *beside.lacking), beside.record)
     if ends[0] <= 0 <= ends[1]:
         return _judge_around_zero(size, ends, beside)
     verdict: ComparisonVerdict = "improvement"
@@ -210,10 +211,18 @@ def judge(size: ComparedSize | None, comparable: Comparable, beside: Beside) -> 
 
 
 def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
-    """That the difference has to hold with the hiccups of both sides."""
-    of_steps = size.source == "trace" and size.ends_ns is not None
-    if of_steps and counts_hiccups(base, new):
-        yield say("comparison.hiccups-counted", base=_hiccups(base), new=_hiccups(new))
+    """That the difference has to hold with the hiccups of both sides, and what it is with them
+    where that matters.
+    """
+    if size.source == "log" or not (base.steps.slow or new.steps.slow):
+        return
+    sides = {"base": _hiccups(base), "new": _hiccups(new)}
+    if size.ends_ns is not None and counts_hiccups(base, new):
+        yield say("comparison.hiccups-counted", **sides)
+    delta_frac = float(mean_ns(all_ns(new)) / mean_ns(all_ns(base))) - 1
+    apart = abs(delta_frac - size.delta_frac) > LITTLE.value
+    if not size.between_runs and (apart or delta_frac * size.delta_frac < 0):
+        yield say("comparison.with-hiccups", **sides, delta=signed(percent(delta_frac)))
 
 
 def _hiccups(rank: Rank) -> str:

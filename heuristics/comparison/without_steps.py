@@ -1,7 +1,8 @@
 """The verdict where neither side has steps: by all that the same work takes, and by launches.
 
 Launches of a kernel vary about its mean, so the sum of what all of them take longer has an error:
-the root of the sum of the squares of theirs.
+the root of the sum of the squares of theirs. That is within one recording: the clock of the GPU
+moves all kernels of the next one alike.
 """
 
 from fractions import Fraction
@@ -20,9 +21,10 @@ from heuristics.result.compared import ComparedSize, ComparisonVerdict
 from heuristics.words import say
 from traces.account.calls import LONG
 from traces.frozen import frozen
-from traces.limits import LITTLE, MOST, NEARLY_ALL, Limit
-from traces.missing import known
+from traces.limits import HALF_A_WALL, LITTLE, MOST, NEARLY_ALL, Limit
+from traces.missing import known, of_known
 from traces.sections.rank import Rank
+from traces.spelling import percent, signed
 from traces.statistics.interval import LEVEL, MANY
 
 RERUN: Final = Limit(
@@ -31,6 +33,7 @@ RERUN: Final = Limit(
     "measured on public pairs: recordings of one thing that waits for its host differ by up to 12 "
     "% (measurement.md, section 8)",
 )
+_ERRORS: Final = NormalDist().inv_cdf((1 + LEVEL) / 2)
 Decided = tuple[ComparisonVerdict, str]
 """A verdict and why."""
 
@@ -38,12 +41,23 @@ Decided = tuple[ComparisonVerdict, str]
 @frozen
 class Launched:
     """Kernels that both sides launch often: how much longer new takes a step, within `half_ns`.
-    `least_ns`: their work, of each on the side on which it takes less.
+    `least_ns`: their work, of each on the side on which it takes less; `apart_ns`: by how much they
+    differ other than all alike.
     """
 
     least_ns: float
     longer_ns: float
     half_ns: float
+    apart_ns: float
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether they differ as the clock from run to run moves them: little, and most of it
+        alike.
+        """
+        longer_ns = abs(self.longer_ns)
+        is_little = longer_ns <= HALF_A_WALL.value * self.least_ns
+        return is_little and self.apart_ns <= MOST.value * longer_ns
 
 
 def judge_windows(size: ComparedSize, base: Subject, new: Subject) -> Decided | None:
@@ -52,27 +66,39 @@ def judge_windows(size: ComparedSize, base: Subject, new: Subject) -> Decided | 
         return None
     if verdict := _by_rerun(size, base, new):
         return verdict, say("comparison.same-work")
-    if verdict := _by_launches(size, base.rank, new.rank):
-        return verdict, say("comparison.same-kernels")
-    return None
+    verdict = _by_launches(size, base.rank, new.rank)
+    if verdict == "undecided":
+        return verdict, say("comparison.as-clocks-move", part=signed(percent(size.delta_frac)))
+    return of_known(lambda known: (known, say("comparison.same-kernels")), verdict)
 
 
 def _by_rerun(size: ComparedSize, base: Subject, new: Subject) -> ComparisonVerdict | None:
     """Where the same work takes so much longer that it is no other run of one thing, and more than
-    one interrupt; of what is longer most. Windows of which most is start-up, or communication, tell
-    nothing.
+    one interrupt and than a few odd launches among many; of what is longer most. Windows of which
+    most is start-up, or communication, tell nothing.
     """
     before_ns, after_ns = _steady_ns(base.rank), _steady_ns(new.rank)
     own_fracs = before_ns / mean_step_ns(base.rank), after_ns / mean_step_ns(new.rank)
     if min(own_fracs) < MOST.value:
         return None
     least_ns = max(
-        RERUN.value * float(min(before_ns, after_ns)), MOST.value * abs(size.delta_ns), LONG.value
+        RERUN.value * float(min(before_ns, after_ns)),
+        MOST.value * abs(size.delta_ns),
+        LONG.value,
+        _scatter_ns(base.rank, new.rank),
     )
     longer_ns = after_ns - before_ns
     if abs(longer_ns) < least_ns or longer_ns * size.delta_ns <= 0 or not weigh(base, new).same:
         return None
     return _verdict(size)
+
+
+def _scatter_ns(*ranks: Rank) -> float:
+    """By how much the sum of all launches of both sides may differ by chance."""
+    squares = 0.0
+    for rank in ranks:
+        squares += sum(kernel.count * kernel.std_ns**2 for kernel in rank.kernel_table.rows)
+    return _ERRORS * sqrt(squares)
 
 
 def _steady_ns(rank: Rank) -> Fraction:
@@ -99,7 +125,7 @@ def _by_launches(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict
     if abs(size.delta_ns) > matters_ns:
         makes_most = launched.longer_ns * size.delta_ns >= MOST.value * size.delta_ns**2
         if makes_most and abs(launched.longer_ns) > launched.half_ns:
-            return _verdict(size)
+            return "undecided" if launched.by_clock else _verdict(size)
     elif (
         abs(launched.longer_ns) + launched.half_ns <= matters_ns
         and launched.least_ns >= NEARLY_ALL.value * shorter_ns
@@ -109,15 +135,16 @@ def _by_launches(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict
 
 
 def _launched(base: Rank, new: Rank) -> Launched:
-    least_ns = longer_ns = squares = 0.0
+    pairs, least_ns, squares = list[tuple[float, float]](), 0.0, 0.0
     for mine, theirs in pair_kernels(base, new):
         if mine and theirs and min(mine.count, theirs.count) >= MANY.value:
             works_ns = float(mine.work_per_step_ns), float(theirs.work_per_step_ns)
+            pairs.append(works_ns)
             least_ns += min(works_ns)
-            longer_ns += works_ns[1] - works_ns[0]
             squares += sum((float(side.per_step) * side.error_ns) ** 2 for side in (mine, theirs))
-    errors = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    return Launched(least_ns, longer_ns, errors * sqrt(squares))
+    before_ns, after_ns = map(sum, zip(*pairs, strict=True)) if pairs else (1.0, 1.0)
+    apart_ns = sum(abs(new - before * after_ns / before_ns) for before, new in pairs)
+    return Launched(least_ns, after_ns - before_ns, _ERRORS * sqrt(squares), apart_ns)
 
 
 def _verdict(size: ComparedSize) -> ComparisonVerdict:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from math import comb
+from math import comb, gcd
 from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct, UnsetType
 
-from heuristics.comparison.covered import BODY, covered_frac
+from heuristics.comparison.covered import BODY, covered_frac, in_pieces
 from heuristics.comparison.difference.places import without_arguments
 from heuristics.comparison.difference.subject import Subject, same_count, same_recorder
 from heuristics.comparison.same_work import (
@@ -33,7 +33,7 @@ from traces.names.ranges import is_backward_name
 from traces.patterns import compiled
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
-from traces.sections.work import Work
+from traces.sections.work import HostCopies, Work
 from traces.statistics.interval import LEVEL
 from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
@@ -86,7 +86,10 @@ def table() -> tuple[Witness, ...]:
 
 
 def weigh(base: Subject, new: Subject) -> Weighed:
-    """Hear all witnesses. Swapped sides are weighed the same."""
+    """Hear all witnesses. Swapped sides are weighed the same. Other counts are no other amount
+    where one side works in pieces.
+    """
+    in_one = not in_pieces(base.rank, new.rank)
     agree, contradict = list[str](), list[str]()
     amount, size = list[int](), list[int]()
     for witness in table():
@@ -95,7 +98,7 @@ def weigh(base: Subject, new: Subject) -> Weighed:
             agree.append(witness.what)
             amount.append(witness.amount[0])
             size.append(witness.size[0])
-        elif heard is False:
+        elif heard is False and (in_one or not witness.amount[1]):
             contradict.append(witness.what)
             amount.append(-witness.amount[1])
             size.append(-witness.size[1])
@@ -115,7 +118,7 @@ def _answer(votes: list[int]) -> bool | None:
 
 def _input_bytes(base: Subject, new: Subject) -> Heard:
     """To the byte; silent where some tensors are in another format, and the others as large as
-    before.
+    before, and where all copies to the GPU together are as many bytes.
     """
     before, after = _copied_bytes(base.rank), _copied_bytes(new.rank)
     if min(sum(before), sum(after)) < LEAST_BYTES.value:
@@ -125,7 +128,38 @@ def _input_bytes(base: Subject, new: Subject) -> Heard:
     factors = _factors(before, after)
     if 1 in factors and not factors - FORMATS:
         return None
-    return False
+    mine, theirs = (_copies(side.rank, "to_gpu") for side in (base, new))
+    return None if mine and mine == theirs else False
+
+
+def _passes(base: Subject, new: Subject) -> Heard:
+    """By layers and microbatches, or pieces of them; of programs that share few kernels by how
+    often they run those, which only agrees.
+    """
+    heard = in_pieces(base.rank, new.rank) or same_amount(base.rank, new.rank)
+    if heard is None:
+        counts = _often(*(counts_of(side.rank, attrgetter("name")) for side in (base, new)))
+        heard = _alike(counts.values()) or None
+    return heard
+
+
+def repeats(base: Subject, new: Subject) -> Heard:
+    """Whether both windows hold as many equal units, at least two: each kernel runs a whole number
+    of times in a unit, beyond chance; silent of steps, which are units.
+    """
+    if base.rank.steps.found or new.rank.steps.found:
+        return None
+    units = {_units(base.rank), _units(new.rank)}
+    return (len(units) == 1 and units != {1}) or None
+
+
+def _units(rank: Rank) -> int:
+    """Into how many equal units a window can be cut by how often it runs each kernel; 1 where that
+    may be chance.
+    """
+    counts = [round(count) for count in counts_of(rank, attrgetter("name")).values()]
+    units = gcd(*counts)
+    return units if units ** -len(counts) <= 1 - LEVEL else 1
 
 
 def _batch(base: Subject, new: Subject) -> Heard:
@@ -301,7 +335,7 @@ def output(base: Subject, new: Subject) -> Heard:
     """Whether as many bytes go back to the host; silent of a loss or a flag, of more or fewer
     copies, where the same numbers are in another format, and where other input goes in.
     """
-    mine, theirs = _output(base.rank), _output(new.rank)
+    mine, theirs = (_copies(side.rank, "to_host") for side in (base, new))
     if mine is None or theirs is None or min(mine[1], theirs[1]) < LEAST_BYTES.value:
         return None
     if mine[1] == theirs[1]:
@@ -311,15 +345,14 @@ def output(base: Subject, new: Subject) -> Heard:
     return False
 
 
-def _output(rank: Rank) -> tuple[Fraction, Fraction] | None:
-    """Copies to the host a step, and their bytes."""
-    if isinstance(rank.work, UnsetType) or rank.work.to_host is None:
-        return None
-    size_bytes = known(rank.work.to_host.size_bytes)
-    if size_bytes is None:
+def _copies(rank: Rank, way: str) -> tuple[Fraction, Fraction] | None:
+    """Copies of one way a step, and their bytes."""
+    copies: HostCopies | None = getattr(rank.work, way, None)
+    size_bytes = known(copies.size_bytes) if copies else None
+    if copies is None or size_bytes is None:
         return None
     steps = len(rank.lengths_ns)
-    return Fraction(rank.work.to_host.count, steps), Fraction(size_bytes, steps)
+    return Fraction(copies.count, steps), Fraction(size_bytes, steps)
 
 
 def _by_part(part: float | None, enough: Limit) -> Heard:
@@ -334,7 +367,8 @@ def _grids(base: Subject, new: Subject) -> Heard:
 
 
 HEARD: Final[Mapping[str, Callable[[Subject, Subject], Heard]]] = {
-    "passes": lambda base, new: same_amount(base.rank, new.rank),
+    "passes": _passes,
+    "repeats": repeats,
     "input_bytes": _input_bytes,
     "output": output,
     "batch": _batch,

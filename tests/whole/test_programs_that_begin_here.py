@@ -215,12 +215,17 @@ def rounds(count: int, kernels: int, busy: float) -> Run:
 
 
 @pytest.mark.parametrize(
-    ("count", "kernels", "busy", "said"), [(12, 4, 3, "12 blocks"), (4, 12, 9, "no steps found")]
-)
-def test_blocks_are_compared_where_they_hold_the_same_work_and_all_that_was_recorded_else(
-    count: int, kernels: int, busy: float, said: str
+    ("count", "kernels", "busy", "solves", "said"),
+    [(12, 4, 3, 0, "12 blocks"), (4, 12, 9, 0, "no steps found"), (12, 4, 3, 400, "12 blocks"),
+        (12, 4, 3, 500, "no steps found")],
+)  # fmt: skip
+def test_blocks_are_compared_where_they_hold_most_of_the_same_work_and_all_that_was_recorded_else(
+    count: int, kernels: int, busy: float, solves: int, said: str
 ) -> None:
+    """12 x 4 kernels of 9 in base, before one of another kind, are 432."""
     sides = replace(rounds(12, 4, busy=9), name="base"), rounds(count, kernels, busy)
+    for side in sides[: bool(solves)]:
+        side.work("prepare(float *)", 700, 700 + solves)
     with written(*sides) as (base, new):
         text = diagnoser.compare(base, new).text()
     assert said in text

@@ -248,7 +248,7 @@ def leave_out_these(steps: Steps, indices: frozenset[int]) -> Steps:
     for index in set(steps.slow) - indices:
         recorded[index] = replace(recorded[index], dropped=None)
     for index in indices:
-        recorded[index] = drop(recorded[index], "as long a step of the other run is a hiccup")
+        recorded[index] = drop(recorded[index], "hiccup: the other run leaves out as many")
     return replace(steps.with_recorded(recorded), slow=tuple(sorted(indices)))
 
 

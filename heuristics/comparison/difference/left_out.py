@@ -5,6 +5,8 @@ are hiccups to one recording and, a few more of them, how the run goes to the ne
 twice then differs by all of them. So both sides leave out what is as long as the shortest hiccup of
 either, the same part of their steps at most, and where that is many, or where it holds what the
 kernels of the others take less, the interval holds that of the used steps and that of all steps.
+Few steps show no deviation by which one of them is long: where a side has few, both leave out the
+same part, whatever its length, or neither does.
 """
 
 from collections.abc import Mapping
@@ -20,14 +22,19 @@ from traces.missing import known
 from traces.sections.rank import Rank
 from traces.sections.steps import Step, Steps
 from traces.statistics.interval import Interval, interval_of
+from traces.steps.rules import SLOW_STEPS
 
 
 def left_out_alike(base: Steps, new: Steps) -> tuple[frozenset[int], frozenset[int]]:
     """Indices of the steps that each side has to leave out beside the other."""
     part = max(_left_out_part(base), _left_out_part(new))
-    base_parts, new_parts = _by_usual(base), _by_usual(new)
-    least = min(_shortest(base, base_parts), _shortest(new, new_parts))
-    return _longest(base_parts, part, least), _longest(new_parts, part, least)
+    sides = _by_usual(base), _by_usual(new)
+    few = min(map(len, sides)) < SLOW_STEPS.value
+    least = -inf if few else min(map(_shortest, (base, new), sides))
+    longest = [_longest(side, part, least) for side in sides]
+    if few and not all(longest):
+        longest = [frozenset()] * 2
+    return longest[0], longest[1]
 
 
 def _by_usual(steps: Steps) -> dict[int, Fraction]:
@@ -62,7 +69,7 @@ def counted_too(interval: Interval, base: Rank, new: Rank) -> Interval:
     """The interval; as wide as that of all steps beside it where hiccups may be how a run goes."""
     if not counts_hiccups(base, new):
         return interval
-    whole = interval_of(_all_ns(base), _all_ns(new), interval.level)
+    whole = interval_of(all_ns(base), all_ns(new), interval.level)
     assert whole is not None  # of more steps than the interval is of
     return replace(
         interval,
@@ -104,6 +111,6 @@ def leaves_out_many(rank: Rank) -> bool:
     return len(rank.steps.slow) >= FEWEST.value and _left_out_part(rank.steps) > WALL.value
 
 
-def _all_ns(rank: Rank) -> tuple[int, ...]:
+def all_ns(rank: Rank) -> tuple[int, ...]:
     """Lengths of the used steps and of the hiccups, as recorded."""
     return tuple(step.length_ns for step in _whole(rank.steps))

@@ -51,25 +51,26 @@ def verdict(base: Rank, new: Rank) -> str:
         (window(100, count=2), window(114.999_999, count=2), "undecided"),
         (window(100, count=2), window(100, count=2, wait_ms=200), "regression"),  # the host's too
         (window(100, count=2), window(100, count=2, comm_ms=200), "undecided"),  # another rank's, perhaps
-        (window(100), window(104), "regression"),  # 10,000 launches that do not vary
-        (window(100, std_ms=0.01), window(104, std_ms=0.01), "regression"),  # 1 ms a side: 2.8 of 4 ms
-        (window(100, std_ms=0.02), window(104, std_ms=0.02), "undecided"),  # 5.5 of 4 ms
-        (window(100), window(104, wait_ms=5), "undecided"),  # the host made most of it
-        (window(100), window(104, wait_ms=4), "regression"),  # just half of it
+        (window(100), window(106), "regression"),  # 10,000 launches that do not vary
+        (window(100, std_ms=0.01), window(106, std_ms=0.01), "regression"),  # 1 ms a side: 2.8 of 6 ms
+        (window(100, std_ms=0.03), window(106, std_ms=0.03), "undecided"),  # 8.4 of 6 ms
+        (window(100), window(106, wait_ms=7), "undecided"),  # the host made most of it
+        (window(100), window(106, wait_ms=6), "regression"),  # just half of it
+        (window(100), window(104), "undecided"),  # as much as clocks move
         (window(100), window(100.5), "no_change"),
         (window(100), window(101), "no_change"),  # all of the 1 % that matters
         (window(89.8, wait_ms=10), window(90.3, wait_ms=10), "undecided"),  # one of 89.8 is not nine tenths
         (window(90, wait_ms=10), window(90.5, wait_ms=10), "no_change"),  # launches are nine tenths
-        (window(100), window(104, other=50), "regression"),  # some run on one side alone
+        (window(100), window(106, other=50), "regression"),  # some run on one side alone
         (window(100, count=2), window(100, count=2, other=400), "not_comparable"),
         (window(100, count=2), window(150, count=2, absent_ns=None), "regression"),  # no account
         (window(100, std_ms=0.004), window(100.5, std_ms=0.004), "undecided"),  # 0.5 and 1.1 ms of 1
         (window(100, wait_ms=20), window(100.5, wait_ms=20), "undecided"),  # a sixth is not launches
-        (window(100, count=7), window(104, count=7), "undecided"),  # too few to know how they vary
-        (window(100, count=7, other=99), window(104, count=8, other=99), "undecided"),  # of one side
-        (window(100, count=8), window(104, count=8), "regression"),
-        (window(100, std_ms=0.03), window(104), "undecided"),  # 3 ms of one side alone: 5.9 of 4 ms
-        (window(100), window(104, count=10_500), "not_comparable"),
+        (window(100, count=7), window(106, count=7), "undecided"),  # too few to know how they vary
+        (window(100, count=7, other=99), window(106, count=8, other=99), "undecided"),  # of one side
+        (window(100, count=8), window(106, count=8), "regression"),
+        (window(100, std_ms=0.04), window(106), "undecided"),  # 4 ms of one side alone: 7.8 of 6 ms
+        (window(100), window(106, count=10_500), "not_comparable"),
     ],
 )  # fmt: skip
 def test_a_window_decides_by_half_or_by_how_its_launches_vary(base: Rank, new: Rank, expected: str) -> None:
@@ -85,6 +86,13 @@ def several(*kernels: tuple[str, int, int]) -> Rank:
 
 def test_other_work_decides_nothing_however_long_it_takes() -> None:
     assert verdict(window(100, count=2), several(("sort", 900, 2))) == "not_comparable"
+
+
+def test_less_than_a_twentieth_decides_where_not_all_kernels_are_longer_alike() -> None:
+    base = several(("solve", 50, 5_000), ("sort", 50, 5_000))
+    for ends, expected in (((52, 52), "undecided"), ((54, 50), "regression"), ((53, 51), "undecided")):
+        new = several(("solve", ends[0], 5_000), ("sort", ends[1], 5_000))
+        assert verdict(base, new) == expected, ends
 
 
 def starting(work_ms: int, startup_ms: int) -> Rank:

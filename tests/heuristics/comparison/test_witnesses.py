@@ -11,7 +11,7 @@ from msgspec import structs
 
 from heuristics.comparison import witnesses
 from heuristics.comparison.alike import Sides
-from heuristics.comparison.covered import Threads, covered_frac
+from heuristics.comparison.covered import Threads, covered_frac, in_pieces
 from heuristics.comparison.difference.subject import Subject, same_count
 from heuristics.comparison.witnesses import HEARD, family_of, weigh
 from heuristics.result.result import Result
@@ -52,6 +52,12 @@ def test_images_in_another_format_beside_the_same_labels_tell_nothing_of_the_bat
     base = rank(work=work((IMAGES, 1), (LABELS * 8, 1)))
     assert heard("input_bytes", base, rank(work=work((IMAGES // 2, 1), (LABELS * 8, 1)))) is None
     assert heard("input_bytes", base, rank(work=work((IMAGES * 3, 1), (LABELS * 8, 1)))) is False
+
+
+def test_as_many_bytes_in_all_are_no_other_input_whichever_of_them_recur() -> None:
+    copies = (work((IMAGES, often)).input_sizes for often in (1, 2))
+    sides = [rank(work=Work(recurring, {}, HostCopies(9, IMAGES, 0))) for recurring in copies]
+    assert heard("input_bytes", *sides) is None
 
 
 def test_all_copies_twice_as_large_are_twice_the_samples_and_one_of_them_another_format() -> None:
@@ -153,6 +159,28 @@ def test_a_kernel_in_pieces_has_as_many_threads() -> None:
         assert heard("passes", whole, rank(kernels=(longer,))) is as_many
 
 
+@pytest.mark.parametrize(("grid", "count", "is_cut"), [(5, 20, True), (10, 20, False), (5, 21, False)])
+def test_twice_the_kernels_on_half_of_the_rows_are_a_batch_cut(grid: int, count: int, is_cut: bool) -> None:
+    """Matrix products run twice as often in all cases; blocks as large are more work."""
+    base, new = (rank(source="none", kernels=(*gemms(often), *blocks(width, 256, often).kernel_table.rows))
+        for width, often in ((10, 10), (grid, count)))  # fmt: skip
+    assert in_pieces(base, new) is in_pieces(new, base) is (weighed(base, new).same is True) is is_cut
+
+
+def runs(own: str, *counts: int, source: str = "none") -> Rank:
+    shared = tuple(kernel("k" * place, 1, count=count) for place, count in enumerate(counts, 1))
+    return rank(source=source, kernels=(kernel(own, 1_000, count=5), *shared))
+
+
+def test_as_many_equal_units_and_common_kernels_as_often_are_as_much_whatever_others_do_it() -> None:
+    """Not of steps, and not where units or as many kernels may be chance."""
+    for other, answer in ((runs("b", 20), True), (runs("b"), None), (runs("b", 6), None),
+        (runs("b", 20, source="nvtx"), None)):  # fmt: skip
+        assert heard("repeats", runs("a", 60, 55), other) is answer
+    for last, passes in (((18, 22), True), ((36, 44), None)):
+        assert heard("passes", runs("a", 6, 10, 14, 18, 22), runs("b", 6, 10, 14, *last)) is passes
+
+
 def gives_back(count: int, size_bytes: int | None) -> Rank:
     """Copies to the host over two steps."""
     return rank(work=Work((), {}, None, HostCopies(count, size_bytes, 0)))
@@ -168,7 +196,8 @@ def test_what_goes_back_to_the_host_is_as_many_bytes_in_as_many_copies_or_more()
     assert heard("output", gives_back(2, 1_998), gives_back(2, 1_998)) is None  # a loss
     assert heard("output", image, rank(work=Work((), {}))) is None
     back = HostCopies(2, 12_000, 0)
-    fed = [rank(work=Work((InputCopies(size, 2),), {}, back, back)) for size in (5_000, 6_000)]
+    fed = [rank(work=Work((InputCopies(size, 2),), {}, HostCopies(2, 2 * size, 0), back))
+            for size in (5_000, 6_000)]  # fmt: skip
     assert heard("output", *fed) is None  # other input
 
 

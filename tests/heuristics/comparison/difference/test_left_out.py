@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from heuristics.comparison.difference.left_out import (
     counted_too,
     counts_hiccups,
@@ -73,19 +75,30 @@ def test_a_hiccup_counts_where_with_it_the_same_kernels_take_as_long_in_sum() ->
 def test_the_hiccups_of_both_sides_are_said_where_one_leaves_out_many_and_steps_give_the_interval() -> None:
     many, few = rank(LATE, slow=range(4, 40, 5)), rank(QUICK)
     said = "8 of 40 steps in base and 0 of 20 in new"
-    sizes: list[Any] = [SimpleNamespace(source=source, ends_ns=ends) for source, ends in (
-        ("trace", (1, 9)), ("trace", None), ("log", (1, 9)))]  # fmt: skip
+    sizes: list[Any] = [SimpleNamespace(source=source, ends_ns=ends, delta_frac=-1 / 6, between_runs=None)
+        for source, ends in (("trace", (1, 9)), ("trace", None), ("log", (1, 9)))]  # fmt: skip
     assert [said in "".join(_left_out(size, many, few)) for size in sizes] == [True, False, False]
-    assert [len([*_left_out(sizes[0], *sides)]) for sides in ((few, many), (few, few))] == [1, 0]
+    assert [len([*_left_out(sizes[0], *sides)]) for sides in ((many, few), (few, few))] == [1, 0]
+
+
+@pytest.mark.parametrize(("delta_frac", "is_said"), [(0.205, False), (0.18, True), (-0.001, True)])
+def test_the_difference_with_steps_left_out_is_said_where_it_matters_or_has_another_sign(
+    delta_frac: float, is_said: bool
+) -> None:
+    size: Any = SimpleNamespace(source="trace", ends_ns=None, delta_frac=delta_frac, between_runs=None)
+    said = "with the steps left out, 0 of 3 steps in base and 1 of 3 in new: +20 %"
+    assert [*_left_out(size, rank([100] * 3), rank([100, 160, 100], slow=(1,)))] == [said] * is_said
 
 
 def test_both_sides_leave_out_what_is_as_long_as_the_shortest_hiccup_of_either_and_as_many_at_most() -> None:
-    """Three times the usual step is 60 of 20; where a fourth of the steps is late, of eight two."""
+    """Three times the usual step is 60 of 20. Of few both leave out the longest, or neither does."""
     even, one_late = rank([10, 11, 12, 10]), rank([10, 10, 30, 10], slow=(2,))
+    eight_late = rank([10, 10, 30, 10] * 2, slow=(2, 6))
     for base, new, left in (
-        (one_late, even, ((2,), ())),
-        (one_late, rank([20, 60, 20, 20]), ((2,), (1,))),
-        (one_late, rank([20, 59, 20, 20]), ((2,), ())),
+        (one_late, even, ((2,), (2,))),
+        (one_late, rank([10, 12]), ((), ())),
+        (eight_late, rank([20, 60, 20, 20] * 2), ((2, 6), (1, 5))),
+        (eight_late, rank([20, 59, 20, 20] * 2), ((2, 6), ())),
         (one_late, rank([10, 30, 10, 31, 10, 32, 10, 10]), ((2,), (3, 5))),
         (rank([10] * 8 + [20, 40], slow=(8, 9)), rank([10, 25, 10, 10, 10], slow=(1,)), ((8, 9), (1,))),
         (rank([]), even, ((), ())),
