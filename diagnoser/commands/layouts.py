@@ -42,7 +42,7 @@ def plan(
     with progress_display() as progress:
         layouts = diagnoser.plan(model, **asked.keywords, progress=progress)
     write_results(layouts.result, results)
-    if not layouts.result.layouts:
+    if not layouts.result.counted.fit:
         say("no layout fits (exit code 1)")
         return Exit.NO
     return Exit.DONE

@@ -40,7 +40,7 @@ def plan_layouts(request: LayoutPlan) -> LayoutsResult:
     from heuristics.layouts.choose import find_layouts
 
     given = given_from(request.about or {})
-    settings, name, caveat, is_file, problems = _model(request, given)
+    settings, name, is_file, problems = _model(request, given)
     for flag, size, most in (
         ("--gpus", request.gpus, MOST_RANKS),
         ("--seq-length", request.seq_length, _TOKENS),
@@ -80,15 +80,12 @@ def plan_layouts(request: LayoutPlan) -> LayoutsResult:
         seq_length=layouts.model.seq_length,
         parameters_count=weight.total,
         active_count=weight.active,
-        unknown=(*filter(None, (caveat,)), *layouts.unknown),
     )
     return LayoutsResult(with_whole_names(result, files))
 
 
-def _model(request: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool, Texts]:
-    """Settings, the name that is shown, what its sizes leave out, and what of a file was not
-    read.
-    """
+def _model(request: LayoutPlan, given: Given) -> tuple[Settings, str, bool, Texts]:
+    """Settings, the name that is shown, and what of a file was not read."""
     from traces.settings.model_names import model_named
 
     path = Path(request.model)
@@ -102,9 +99,9 @@ def _model(request: LayoutPlan, given: Given) -> tuple[Settings, str, str, bool,
             if count
             else ()
         )
-        return configured.files, told_path(path), "", True, unread
+        return configured.files, told_path(path), True, unread
     model = model_named(request.model)
-    return model.settings, model.name, model.caveat, False, ()
+    return model.settings, model.name, False, ()
 
 
 def _wanted(request: LayoutPlan, given: Given, settings: Settings, is_file: bool) -> Wanted:

@@ -9,7 +9,7 @@ from heuristics.config.logic import all_of
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import enter, told_by
 from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
-from traces.settings.values import unrolled
+from traces.settings.values import letters_of, unrolled
 
 _FIRST: Final = "num_layers_in_first_pipeline_stage"
 _LAST: Final = "num_layers_in_last_pipeline_stage"
@@ -65,6 +65,18 @@ _of_layout("layout_layers", lambda letters: letters.count("t"))
 _of_layout("layout_mtp", lambda letters: letters.count("m"))
 _of_layout("layout_ends", _ends)
 _of_layout("layout_mtp_last", lambda letters: "t" not in letters.partition("m")[2])
+
+
+_of_layout("layout_filled", lambda letters: [*letters.split("|"), ""].index(""))
+
+
+@told_by(STAGE_LAYOUT, PP)
+def even_layout(config: Config) -> str:
+    """A layout of about as many stages, each with about as many of its layers."""
+    letters, stages = _letters(config) or "", config.pp or 1
+    stages *= max(1, round((letters.count("|") + 1) / stages))
+    each, more = divmod(letters.count("t"), stages)
+    return letters_of([each + 1] * more + [each] * (stages - more), letters.count("m"))
 
 
 @told_by(STAGE_LAYOUT, PP)

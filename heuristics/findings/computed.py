@@ -191,11 +191,11 @@ def _because(causes: Mapping[str, str], checks: str) -> Found:
 
 def _memory_estimate(case: Case) -> Iterator[Found]:
     """The fullest rank needs more memory than there is, by the estimate: certain only beyond its
-    error, within which a run that went on shows better that it fits.
+    error.
     """
     run = case.run
-    estimate = None if run.tells("ran_out") else too_large(run)
-    if estimate is None or (run.tells("ran") and estimate.least_bytes <= estimate.capacity_bytes):
+    estimate = None if run.tells("memory_is_told") else too_large(run)
+    if estimate is None:
         return
     needed = estimate.estimate_bytes - round(estimate.capacity_bytes * (1 - HEAD_ROOM.value))
     named = ", ".join(_freed(run, needed))

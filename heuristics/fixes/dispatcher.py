@@ -21,6 +21,7 @@ from heuristics.guides.dispatcher import (
 from heuristics.recipes import RECIPES
 from heuristics.rules.check import limits, past_limit
 from heuristics.run.run import Run
+from traces.settings.settings import Values
 
 _TUNED: Final = {
     "deepep": RECIPES["deepep_sms_b200_dsv3"].whole,
@@ -29,6 +30,7 @@ _TUNED: Final = {
 """What guides set in place of the default. One value, so that nobody who follows is sent back."""
 _TYPE: Final = "moe_token_dispatcher_type"
 _BACKEND: Final = "moe_flex_dispatcher_backend"
+_SWITCH: Final = "moe_enable_deepep"
 
 
 def recommended(run: Run) -> Change:
@@ -49,15 +51,17 @@ def set_to(run: Run, backend: str) -> Change:
     """Type and backend together: the backend alone does nothing. Flex backends want fp32
     probabilities.
     """
+    off: Values = {_SWITCH: False} if backend != "deepep" and run.config.on(_SWITCH) else {}
     if backend in ("alltoall", "allgather"):
         none = ("--moe_flex_dispatcher_backend None",) if backend == "alltoall" else ()
-        typed = {_TYPE: backend}
+        typed = {_TYPE: backend, **off}
         return Change(megatron_lm=typed, megatron_bridge={**typed, _BACKEND: None}, harness=none)
     by_switch = backend == "deepep" and run.config.core_before("0.16.0")
     return Change(
         {
             _TYPE: "flex",
-            **({"moe_enable_deepep": True} if by_switch else {_BACKEND: backend}),
+            **off,
+            **({_SWITCH: True} if by_switch else {_BACKEND: backend}),
             "moe_router_dtype": "fp32",
             **({"moe_shared_expert_overlap": False} if _ends_shared_overlap(run) else {}),
             **backend_variables(run, backend),

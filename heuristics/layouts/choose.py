@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from operator import attrgetter
 from typing import Final
 
@@ -10,7 +11,9 @@ from msgspec.structs import replace as with_place
 from heuristics.comparison.files.normal import normal_throughput
 from heuristics.config.about import Given
 from heuristics.fixes.dispatcher import set_to
-from heuristics.guides.dispatcher import choose_dispatcher
+from heuristics.guides.dispatcher import ALLTOALL, DispatcherChoice, choose_dispatcher
+from heuristics.guides.memory_use import HEAD_ROOM
+from heuristics.incidents.incident import known_issues
 from heuristics.layouts.candidates import MICRO_BATCHES, LayoutRequest, candidates
 from heuristics.layouts.fit import Fitted, Fitting, module_costs
 from heuristics.layouts.own import own_layout
@@ -41,7 +44,9 @@ _MEMORY: Final = {
 }
 
 
-_OF_SIZES: Final = attrgetter("tp", "cp", "pp", "vpp", "ep", "etp", "micro_batch")
+Key = tuple[int, ...]
+_OF_SIZES: Final = attrgetter("tp", "cp", "pp", "ep", "etp", "vpp", "micro_batch")
+"""The first five make it another layout."""
 
 
 @frozen
@@ -99,42 +104,52 @@ def find_layouts(wanted: Wanted) -> Found | Missing:
     fitting = Fitting(base, model, wanted.capacity_bytes, costs, core, precision)
     batch = KnobView(base).positive(GLOBAL_BATCH) or 1
     best, divide = _fitted(LayoutRequest(model, wanted.gpus, batch), fitting, ranking)
-    ordered = sorted(best, key=ranking.cost)
+    ordered = sorted(best.values(), key=ranking.cost)
     typed = Typed(replace(run, settings=wanted.settings), {} if wanted.is_own else taken)
     listed, refused = _legal(ordered, run, ranking, typed)
+    fit = best.keys() - refused
     warnings: Texts = ()
-    micro_batches, balance = ", ".join(map(str, MICRO_BATCHES)), say("layouts.balance")
-    if not model.experts:
-        balance = say("layouts.core-dense")
     if wanted.is_own:
         own = own_layout(run, model, fitting, ranking)
         if isinstance(own, Missing):
             warnings = (say("layouts.own-not-listed", reason=own.reason),)
         else:
-            listed = _with_own(listed, own)
+            key = _OF_SIZES(own)[:5]
+            divide.add(key)
+            if own.broken:
+                refused[key] = own.broken
+            if own.broken or own.filled_frac > 1 - HEAD_ROOM.value:
+                listed.append(own)
+            else:
+                fit.add(key)
+                listed = _with_own(listed, own)
+    if refused:
+        ids = ", ".join(dict.fromkeys(chain.from_iterable(refused.values())))
+        warnings = (*warnings, say("layouts.refused", rules=ids))
+    not_legal = len(refused.keys() - fit)
     return Found(
         counted=CountedLayouts(
-            divide=divide, too_large=divide - len(best), refused=refused, fit=len(best) - refused
+            len(divide), len(divide) - len(fit) - not_legal, not_legal, len(fit)
         ),
         layouts=tuple(with_place(layout, place=place) for place, layout in enumerate(listed, 1)),
         least_bytes=fitting.least if not best else None,
         assumed=(
             *assumed,
             *_precision_words(wanted, base, precision),
-            say("layouts.micro-free", sizes=micro_batches),
+            say("layouts.micro-free", sizes=", ".join(map(str, MICRO_BATCHES))),
             say("layouts.etp"),
         ),
         unknown=(
             say("layouts.not-run"),
             say("layouts.not-counted"),
-            balance,
+            say("layouts.balance" if model.experts else "layouts.core-dense"),
             say("layouts.network", rate=RECIPES["network"].whole),
         ),
         settings=base,
         model=model,
         precision=precision,
         nvlink_domain=domain,
-        normal=normal_throughput(_dispatched(run, ordered[0])[0]) if ordered else None,
+        normal=normal_throughput(_dispatched(run, ordered[0])[0]) if fit and ordered else None,
         warnings=warnings,
     )
 
@@ -171,10 +186,12 @@ def _precision_words(wanted: Wanted, base: Settings, precision: str) -> Iterator
         yield say("layouts.precision-lines", precision=precision.upper())
 
 
-def _fitted(request: LayoutRequest, fitting: Fitting, ranking: Ranking) -> tuple[list[Fitted], int]:
-    """The best of each set of parallel sizes that fits, and how many sets divide."""
-    best = dict[tuple[int, ...], tuple[float, Fitted]]()
-    seen, done = set(), set()
+def _fitted(
+    request: LayoutRequest, fitting: Fitting, ranking: Ranking
+) -> tuple[dict[Key, Fitted], set[Key]]:
+    """The best of each set of parallel sizes that fits, and the sets that divide."""
+    best = dict[Key, tuple[float, Fitted]]()
+    seen, done = set[Key](), set[Key]()
     for sizes in candidates(request):
         seen.add(sizes.key)
         if sizes.key in done:
@@ -188,34 +205,48 @@ def _fitted(request: LayoutRequest, fitting: Fitting, ranking: Ranking) -> tuple
             best[sizes.key] = cost, fitted
         if fitted.recompute.granularity == "full":
             done.add(sizes.key)
-    return [best_fit for _, best_fit in best.values()], len(seen)
+    return {key: best_fit for key, (_, best_fit) in best.items()}, seen
 
 
 def _dispatched(run: Run, layout: Fitted) -> tuple[Run, str, str]:
     """The run in a layout with the dispatcher that goes with it, its name, and why that one."""
     changed, dispatcher, reason = run.changed(changes_of(layout)), "alltoall", ""
     if layout.sizes.ep > 1:
-        choice = choose_dispatcher(changed)
-        dispatcher, reason = choice.first or choice.candidates[0], choice.row.reason
+        dispatcher, reason = _unmet(changed, choose_dispatcher(changed))
     if run.config.positive("num_moe_experts"):
         changed = changed.changed(set_to(changed, dispatcher).in_run(changed))
     return changed, dispatcher, reason
 
 
+def _unmet(run: Run, choice: DispatcherChoice) -> tuple[str, str]:
+    """The guide's dispatcher, or the next that no published trouble on this GPU speaks against; and
+    why that one.
+    """
+    reason = choice.row.reason
+    for backend in (*choice.candidates, ALLTOALL):
+        for issue in known_issues("COM-2", set_to(run, backend).in_run(run), run):
+            # what may be is less than the word of a guide
+            if issue.gpus and not (choice.first and issue.only_if):
+                reason = say("layouts.instead", backend=backend, id=issue.id, what=issue.what)
+                break
+        else:
+            return backend, reason
+    return ALLTOALL, reason
+
+
 def _legal(
     ordered: Sequence[Fitted], run: Run, ranking: Ranking, typed: Typed
-) -> tuple[list[PlannedLayout], int]:
-    """The first that no rule of the releases refuses, and how many of those looked at one does."""
-    listed = list[PlannedLayout]()
-    refused = 0
+) -> tuple[list[PlannedLayout], dict[Key, Texts]]:
+    """The first that no rule of the releases refuses, and the rules that refuse each of the
+    others.
+    """
+    listed, refused = list[PlannedLayout](), dict[Key, Texts]()
     for layout in ordered:
-        if len(listed) == LISTED.value:
-            break
         changed, dispatcher, reason = _dispatched(run, layout)
-        if errors(changed):
-            refused += 1
-            continue
-        listed.append(shown(layout, run, ranking, dispatcher, reason, typed=typed))
+        if broken := errors(changed):
+            refused[layout.sizes.key] = tuple(rule.id for rule in broken)
+        elif len(listed) < LISTED.value:
+            listed.append(shown(layout, run, ranking, dispatcher, reason, typed=typed))
     return listed, refused
 
 
@@ -226,8 +257,6 @@ def _with_own(listed: Sequence[PlannedLayout], own: PlannedLayout) -> list[Plann
     for place, layout in enumerate(listed):
         if _sizes(layout) == _sizes(own):
             return [*listed[:place], own, *listed[place + 1 :]]
-    if own.room == "none":
-        return [*listed, own]
     return sorted([*listed, own], key=attrgetter("cost_frac"))
 
 

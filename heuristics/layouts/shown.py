@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Final
 
+from msgspec.structs import replace
+
 from heuristics.fixes.change import Change, lines
 from heuristics.fixes.dispatcher import set_to
 from heuristics.guides.memory_use import HEAD_ROOM
@@ -24,6 +26,7 @@ from traces.sections.section import copied
 from traces.settings.knobs import VIRTUAL_STAGES
 from traces.settings.model_names import name_of
 from traces.settings.settings import Values
+from traces.settings.trainers import overrides_of
 from traces.sizes.memory import ERROR
 from traces.spelling import gigabytes, percent
 from traces.texts import Texts
@@ -166,7 +169,10 @@ def _near(near: Near, value: float) -> NearRun:
 
 
 def _knobs(layout: Fitted, typed: Typed, dispatcher: str) -> Knobs:
-    """Beside stages by letters Megatron-LM takes no number of virtual ones, and Bridge wants it."""
+    """In the spelling of the run's file, where it has one.
+
+    Beside stages by letters Megatron-LM takes no number of virtual ones, and Bridge wants it.
+    """
     run = typed.run
     wanted = {**_lines(layout, run, dispatcher), **typed.more}
     virtual = (
@@ -174,7 +180,12 @@ def _knobs(layout: Fitted, typed: Typed, dispatcher: str) -> Knobs:
         if layout.sizes.letters and layout.sizes.vpp > 1
         else {}
     )
-    return lines(Change(wanted, megatron_bridge=virtual), run)
+    knobs = lines(Change(wanted, megatron_bridge=virtual), run)
+    if run.settings.framework == "megatron_bridge":
+        program = run.settings.value("launcher.program")
+        overrides = tuple(overrides_of(program, knobs.megatron_bridge))
+        return replace(knobs, megatron_lm=(), megatron_bridge=overrides)
+    return replace(knobs, megatron_bridge=()) if run.settings.framework else knobs
 
 
 def _lines(layout: Fitted, run: Run, dispatcher: str) -> Values:

@@ -8,11 +8,11 @@ writes the layouts of DeepSeek-V3 (Megatron-Bridge, perf_recipes/deepseek: Et*4|
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import groupby
 from typing import Final
 
 from traces.frozen import frozen
 from traces.limits import WALL, Limit
+from traces.settings.values import letters_of
 from traces.sizes.model import ModelSize
 from traces.sizes.throughput import flops_per_token
 
@@ -84,24 +84,7 @@ def stages_of(work: Work, pp: int, vpp: int) -> Stages | None:
             return None
         return Stages(None, uneven_of(work, equal, pp))
     ragged = len({*written}) > 1
-    return Stages(_letters(counts, work.prediction > 0), uneven_of(work, counts, pp), ragged)
-
-
-def _letters(counts: Sequence[int], predicts: bool) -> str:
-    """Written short, as Megatron-Core reads it: Et*4|(t*4|)*14tmL."""
-    first, *middle, last = counts
-    written = f"E{_layers(first)}|"
-    for count, alike in groupby(middle):
-        times = len(list(alike))
-        stage = f"{_layers(count)}|"
-        written += f"({stage})*{times}" if times > 1 else stage
-    return written + _layers(last) + "m" * predicts + "L"
-
-
-def _layers(count: int) -> str:
-    if count > 2:
-        return f"t*{count}"
-    return "t" * count
+    return Stages(letters_of(counts, work.prediction > 0), uneven_of(work, counts, pp), ragged)
 
 
 def uneven_of(work: Work, counts: Sequence[int], pp: int) -> float:

@@ -29,6 +29,7 @@ FindingState = Literal[
     "unexplained",
     "does_not_fit",
     "may_not_fit",
+    "ineffective",
 ]
 """Asked for and not running; refused or skipped by the framework; another setting wins; has no
 effect as it stands; runs unasked; left off by default where it would help; a name nobody reads;

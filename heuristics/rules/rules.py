@@ -133,7 +133,13 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     along: bool = False
     cures: Mapping[str, Condition] = {}
     example: (
-        Literal["expert_ranks_that_fit", "hierarchy_that_fits", "domain_ranks_that_fit"] | None
+        Literal[
+            "expert_ranks_that_fit",
+            "hierarchy_that_fits",
+            "domain_ranks_that_fit",
+            "stages_that_work",
+        ]
+        | None
     ) = None
     fix: str = ""
     guide: str = ""

@@ -1,6 +1,6 @@
 """The page of `plan`: layouts that fit, in the order to try them, and what is not known of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -30,7 +30,6 @@ from reports.redaction import redaction_words
 from reports.rows import each
 from traces.sizes.memory import MemoryEstimate
 from traces.spelling import billions, counted, gigabytes, percent
-from traces.texts import Texts
 
 _FIRST: Final = 6
 """Layouts on the first screen."""
@@ -49,7 +48,7 @@ def page(plan: Layouts, detail: Detail) -> Page:
     if plan.layouts:
         first = plan.layouts[0]
         blocks.append(_table(plan, everything))
-        if not everything:  # the whole is in the parts of a long page
+        if plan.counted.fit and not everything:  # the whole is in the parts of a long page
             memory_text = told(first.memory, _memory_words)
             blocks += (*items("Why 1", first.because), statement(memory_text, "Memory"))
             blocks += lines_of(first)
@@ -84,10 +83,14 @@ def page(plan: Layouts, detail: Detail) -> Page:
 def _headline(plan: Layouts) -> Headline:
     counts = plan.counted
     room = "More GPUs, or offload of activations and optimizer state (MEM-6, MEM-7), make room."
-    if not plan.layouts:
+    large = when(counts.too_large, f", {counts.too_large:,} are too large")
+    refused = when(counts.refused, f", {counts.refused:,} are refused")
+    counted_text = f"{counts.divide:,} layouts divide{large}{refused}, {counts.fit:,} fit."
+    if not counts.fit:
         least = optional(": the least that one needs is {}", plan.least_bytes or None, gigabytes)
         none_fits = f"none of {counted(counts.divide, 'layout')} that divide fits{least}"
-        return Headline("NO LAYOUT FITS", words(none_fits), Tone.BAD, (words(room),))
+        why = words(f"{counted_text} {when(counts.too_large, room)}")
+        return Headline("NO LAYOUT FITS", words(none_fits), Tone.BAD, (why,))
     first = plan.layouts[0]
     none_fits = f"{layout_words(first)}, micro-batch {first.micro_batch}{when(first.own, _OWN)}"
     what = ", ".join(first.recompute_modules) or "whole layers"
@@ -98,10 +101,7 @@ def _headline(plan: Layouts) -> Headline:
     )
     under = (
         words(f"{memory_text} by the estimate ({percent(first.filled_frac)}). {recompute}"),
-        words(
-            f"{counts.divide:,} layouts divide, {counts.fit:,} fit. Ordered by rules: nothing was "
-            f"run."
-        ),
+        words(f"{counted_text} Ordered by rules: nothing was run."),
     )
     return Headline("TRY FIRST", words(none_fits), Tone.GOOD, under)
 
@@ -143,7 +143,7 @@ def _row(layout: PlannedLayout) -> BlockRow:
         f"{{}}{mark}", layout.memory, lambda memory: gigabytes(memory.total_bytes)
     )
     sizes = layout.tp, layout.cp, layout.pp, layout.vpp or "-", layout.ep, layout.micro_batch
-    name = f"{layout.place}{when(layout.own, ' yours')}"
+    name = f"{layout.place}{when(layout.own, ' yours')}{when(layout.broken, ', refused')}"
     cells = (name, *map(str, sizes), recompute, layout.dispatcher, memory_text)
     tone = {"none": Tone.BAD}.get(layout.room, Tone.PLAIN)
     return row(cells, _NUMBERS, tone, f"layout-{layout.place}")
@@ -156,17 +156,21 @@ def _memory_words(memory: MemoryEstimate) -> str:
 
 
 def lines_of(layout: PlannedLayout, both: bool = False) -> Blocks:
-    """What to type: flags of Megatron-LM, overrides of Bridge, the environment."""
+    """What to type: the environment, flags of Megatron-LM, overrides of Bridge; beside them what no
+    line can say.
+    """
     knobs = layout.knobs
     if knobs.environment:
         yield CodeBlock(knobs.environment)
-    if knobs.megatron_lm:
-        yield CodeBlock(tuple(_packed(knobs.megatron_lm)))
-    if knobs.megatron_bridge and (both or not knobs.megatron_lm):
-        yield CodeBlock(knobs.megatron_bridge)
+    for lines in (knobs.megatron_lm, knobs.megatron_bridge)[: 1 + (both or not knobs.megatron_lm)]:
+        aside = tuple(line for line in lines if line.startswith("("))
+        if packed := tuple(_packed(line for line in lines if line not in aside)):
+            yield CodeBlock(packed)
+        if aside:
+            yield statement(" ".join(aside))
 
 
-def _packed(flags: Texts) -> Iterator[str]:
+def _packed(flags: Iterable[str]) -> Iterator[str]:
     """Several flags a line, as a command has them."""
     line = ""
     for flag in flags:
@@ -174,7 +178,8 @@ def _packed(flags: Texts) -> Iterator[str]:
             yield f"{line} \\"
             line = ""
         line = f"{line} {flag}".strip()
-    yield line
+    if line:
+        yield line
 
 
 def _layout(layout: PlannedLayout) -> Part:

@@ -246,7 +246,11 @@ def code_lines(code: CodeBlock, view: View, indent: str) -> Lines:
     for text in code.lines:
         if code.language == "python":  # calls, and what to do in words
             rows += wrapped(plain(text, "cyan"), view.width, indent)
-        elif lines and len(indent) + len(lines[-1]) + 1 + len(text) <= view.width:
+        elif (
+            lines
+            and not lines[-1].endswith("\\")
+            and len(indent) + len(lines[-1]) + 1 + len(text) <= view.width
+        ):
             lines[-1] += f" {text}"
         else:
             lines.append(text)

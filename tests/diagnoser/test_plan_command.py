@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,36 @@ def test_what_is_missing_or_wrong_is_named_with_what_to_type(
 def test_nothing_that_fits_ends_with_1_and_the_least_need(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "DeepSeek-V3", "--gpu-model", "H100", "--gpus", "8"]) == 1
     assert "NO LAYOUT FITS" in said(capsys)
+
+
+NEMO_RL = """
+policy:
+  model_name: Qwen/Qwen3-30B-A3B
+  train_global_batch_size: 512
+  train_micro_batch_size: 1
+  max_total_sequence_length: 4096
+  megatron_cfg: {tensor_model_parallel_size: 2, moe_token_dispatcher_type: alltoall, moe_enable_deepep: true}
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "starts"),
+    [("", ("--", "model.")), (YAML, ("model.",)), (NEMO_RL, ("policy.",))],
+)
+def test_what_is_printed_is_pasted_as_the_words_of_its_lines_in_the_dialect_of_the_file(
+    config: str, starts: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(config)
+    words = ["plan", str(path) if config else "DeepSeek-V3", "--gpu-model", "B300", "--gpus", "64"]
+    assert run([*words, "-f", "json"]) == 0
+    counted, layouts = map(json.loads(said(capsys)).get, ("counted", "layouts"))
+    assert counted["fit"] >= len(layouts) - 1 > 0  # but for the own one, which deepep beside alltoall refuses
+    assert run([*words, "--full"]) == 0
+    lines = said(capsys).replace("\\\n", " ").splitlines()
+    pasted = [shlex.split(line) for line in lines if line.startswith(tuple(map("  {}".format, starts)))]
+    for layout in layouts:
+        spelled = filter(None, (layout["knobs"]["megatron_lm"], layout["knobs"]["megatron_bridge"]))
+        wanted = [shlex.split(" ".join(line for line in one if line[0] != "(")) for one in spelled]
+        assert len(wanted) == len(starts)
+        assert all(one in pasted for one in wanted if one)

@@ -25,21 +25,17 @@ _SAYS_NOTHING: Final = compiled(
 
 class _Names(TableRow):
     names: dict[str, Texts]
-    as_attention: dict[str, str]
     not_counted: dict[str, str]
 
 
 class NamedModel(Struct, frozen=True):
     """A model of the tables: `id` of its recipe, `name` as its publisher writes it, and the
     settings it has.
-
-    `caveat`: what its sizes leave out, empty where nothing.
     """
 
     id: str
     name: str
     settings: Settings
-    caveat: str
 
 
 @cache
@@ -75,14 +71,14 @@ def model_named(text: str) -> NamedModel:
     counted.
     """
     words = _words(text)
-    for id, names in _names().names.items():
-        if any(_is_of(words, _words(name)) for name in (id, *names)):
-            return _model(id)
     for name, why in _names().not_counted.items():
         if _is_of(words, _words(name)):
             raise UsageError(
                 f"{text}: {why}, so no layout can be held against memory. Give another model."
             )
+    for id, names in _names().names.items():
+        if any(_is_of(words, _words(name)) for name in (id, *names)):
+            return _model(id)
     joined = "".join(words)
     every = {_joined(name): name for name in chain.from_iterable(_names().names.values())}
     close = nearest(joined, every)
@@ -100,9 +96,9 @@ def model_named(text: str) -> NamedModel:
 
 
 def _model(id: str) -> NamedModel:
-    counted, caveat, name = dict(models()[id]), _names().as_attention.get(id, ""), name_of(id)
-    counted.pop("experimental_attention_variant", None)  # which are counted as attention
-    return NamedModel(id, name, settings(counted, f"the model {name}"), caveat)
+    counted, name = dict(models()[id]), name_of(id)
+    counted.pop("experimental_attention_variant", None)  # for its place among published layouts
+    return NamedModel(id, name, settings(counted, f"the model {name}"))
 
 
 @cache

@@ -48,6 +48,7 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     module: Pattern | None
     write: str
     source: str
+    places: dict[str, str] = {}
     files: Texts = ()
     marks: Texts = ()
     alone: str = ""
@@ -70,6 +71,15 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if above:
             return f"{self.under[above]}{path.removeprefix(above)}"
         return ""
+
+
+def overrides_of(program: object, lines: Iterable[str]) -> Iterator[str]:
+    """Bridge's overrides as a program writes them that has places of its own for them."""
+    places = next((row.places for row in trainers() if row.name == program), {"": ""})
+    for line in lines:
+        said = max(filter(line.startswith, places), key=len)
+        if places[said] != "-":
+            yield line.replace(said, places[said], 1)
 
 
 @frozen

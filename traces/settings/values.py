@@ -4,7 +4,7 @@ stages.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from typing import Final
 
 from traces.nearest import nearest_names
@@ -32,6 +32,23 @@ def unrolled(layout: str) -> str | None:
     if compiled(r"[EtmL|]+").fullmatch(text):
         return text
     return None
+
+
+def letters_of(counts: Sequence[int], mtp_count: int) -> str:
+    """Written short, as Megatron-Core reads it: Et*4|(t*4|)*14tmL."""
+    first, *middle, last = counts
+    written = f"E{_run_of_layers(first)}|"
+    for count, alike in groupby(middle):
+        times = len(list(alike))
+        stage = f"{_run_of_layers(count)}|"
+        written += f"({stage})*{times}" if times > 1 else stage
+    return written + _run_of_layers(last) + "m" * mtp_count + "L"
+
+
+def _run_of_layers(count: int) -> str:
+    if count > 2:
+        return f"t*{count}"
+    return "t" * count
 
 
 def stage_count(layout: str) -> int | None:

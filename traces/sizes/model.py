@@ -19,7 +19,6 @@ _MOST_LAYERS: Final = 2_000
 
 _OTHER_LAYERS: Final = (
     "hybrid_layer_pattern",
-    "hybrid_override_pattern",
     "experimental_attention_variant",
 )
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from traces.missing import Missing, of_known
 from traces.patterns import whole_number
-from traces.settings.settings import Settings, Value
+from traces.settings.settings import Settings
 from traces.sizes.knobs import Knobs
 from traces.sizes.model import model_size
 from traces.texts import Key, Said
@@ -20,6 +20,7 @@ Aspect = Literal[
     "gpu",
     "precision",
     "routing",
+    "dispatcher",
     "sequence_length",
     "gpu_count",
     "global_batch_size",
@@ -30,7 +31,7 @@ Aspect = Literal[
     "ep",
 ]
 """What two runs of one model may differ in, what moves throughput most first."""
-_GRAVE: Final[tuple[Aspect, ...]] = ("gpu", "precision", "routing", "sequence_length")
+_GRAVE: Final[tuple[Aspect, ...]] = ("gpu", "precision", "routing", "dispatcher", "sequence_length")
 _BATCH: Final[tuple[Aspect, ...]] = ("global_batch_size", "micro_batch_size", "sequence_length")
 _LAYOUT: Final[Mapping[Aspect, str]] = {
     "tp": "tensor_model_parallel_size",
@@ -38,7 +39,6 @@ _LAYOUT: Final[Mapping[Aspect, str]] = {
     "vpp": "virtual_pipeline_model_parallel_size",
     "ep": "expert_model_parallel_size",
 }
-_ROUTINGS: Final[Mapping[Value, str]] = {True: "balanced", False: "natural"}
 Routing = Literal["balanced", "natural", "unknown"]
 Aspects = Mapping[Aspect, str | int | None]
 
@@ -62,6 +62,7 @@ class Reference(Struct, frozen=True):
     step_s: float | None
     source: Said
     routing: Routing
+    dispatcher: Key | None = None
 
 
 class Differs(Struct, frozen=True):
@@ -90,6 +91,7 @@ class _Published(TableRow):
     source: str
     routing: Routing
     rows: tuple[_Row, ...]
+    dispatcher: str | None = None
 
 
 class _Table(TableRow):
@@ -108,7 +110,7 @@ def references() -> tuple[Reference, ...]:
     rows = list[Reference]()
     for group in _table().published:
         for row in group.rows:
-            rows.append(Reference(*row, group.source, group.routing))
+            rows.append(Reference(*row, group.source, group.routing, group.dispatcher))
     return tuple(rows)
 
 
@@ -180,10 +182,15 @@ def _same(what: Aspect, run_value: str | int, published: str | int) -> bool:
 
 def _of_run(settings: Settings, gpu: str | None, precision: str | None) -> Aspects:
     knobs = Knobs(settings)
+    kind = knobs.word("moe_token_dispatcher_type")
+    if kind == "flex":
+        kind = knobs.word("moe_flex_dispatcher_backend")
+    forced = settings.value("moe_router_force_load_balancing") is True
     return {
         "gpu": gpu,
         "precision": precision,
-        "routing": _ROUTINGS.get(settings.value("moe_router_force_load_balancing")),
+        "routing": "balanced" if forced else "natural",
+        "dispatcher": kind,
         "sequence_length": knobs.positive("seq_length"),
         "gpu_count": knobs.positive("world_size"),
         "global_batch_size": knobs.positive("train.global_batch_size"),
@@ -199,6 +206,7 @@ def _of_row(row: Reference) -> Aspects:
         "gpu": row.gpu,
         "precision": of_known(str.lower, row.precision),
         "routing": None if row.routing == "unknown" else row.routing,
+        "dispatcher": row.dispatcher,
         "gpu_count": row.gpus,
         **dict(zip(_BATCH, batch, strict=True)),
         **dict(zip(_LAYOUT, layout, strict=True)),

@@ -9,7 +9,7 @@ listed, not counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp
@@ -23,6 +23,7 @@ from heuristics.comparison.files.explain import Made, made_changes, part_of_step
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
 from heuristics.config.hardware import gpu_family
+from heuristics.fixes.dispatcher import set_to
 from heuristics.result.normal import NormalThroughput, Standing
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -31,10 +32,15 @@ from traces.missing import Missing, OrMissing
 from traces.settings.knobs import GLOBAL_BATCH
 from traces.settings.model_names import model_names_by_id
 from traces.settings.read import configuration_of
-from traces.settings.settings import KnobView, Settings
+from traces.settings.settings import KnobView, Settings, Value
 from traces.sizes.model import ModelSize, model_size
 from traces.sizes.peaks import peak, peak_precision
-from traces.sizes.references import Reference, nearest, nearest_references, references
+from traces.sizes.references import (
+    Reference,
+    nearest,
+    nearest_references,
+    references,
+)
 from traces.sizes.throughput import flops_per_token
 from traces.spelling import between, rounded
 from traces.toml_tables import read_table
@@ -126,15 +132,19 @@ def _standing(normal: NormalThroughput, tokens: float) -> Standing:
 
 
 def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
-    """Rows of the GPU, the nearest first; of the same precision and routing where there are
-    such.
+    """Rows of the GPU, the nearest first; of the same precision, routing and dispatcher where there
+    are such.
     """
-    near = [row for row in rows if row.gpu == gpu]
-    bits = (run.precision or "").lower()
-    routing = "balanced" if run.config.on(FORCE) else "natural"
-    near = [row for row in near if row.precision and _alike(row.precision.lower(), bits)] or near
-    near = [row for row in near if row.routing == routing] or near
+    near, routing = _of_kind(rows, gpu, run), "balanced" if run.config.on(FORCE) else "natural"
+    near = [row for row in near if row.routing in (routing, "unknown")] or near
+    near = [row for row in near if row.dispatcher == run.config.dispatcher] or near
     return near[: int(NEAREST.value)]
+
+
+def _of_kind(rows: Iterable[Reference], gpu: str, run: Run) -> list[Reference]:
+    """Of a GPU, and of the run's precision where there are such."""
+    near, bits = [row for row in rows if row.gpu == gpu], (run.precision or "").lower()
+    return [row for row in near if row.precision and _alike(row.precision.lower(), bits)] or near
 
 
 def _alike(published: str, here: str) -> bool:
@@ -163,9 +173,12 @@ def _settings_of(row: Reference, run: Run) -> Settings:
     precision.
     """
     settings = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
-    if row.routing == "unknown":
-        return settings
-    return settings.changed({FORCE: row.routing == "balanced"}, "published")
+    said: dict[str, Value] = {}
+    if row.routing != "unknown":
+        said[FORCE] = row.routing == "balanced"
+    if row.dispatcher:
+        said |= set_to(run, row.dispatcher).of("megatron_bridge", settings)
+    return settings.changed(said, "published")
 
 
 @cache
@@ -183,8 +196,12 @@ def _preset(model: str, gpu: str, precision: str | None, gpus: int | None) -> Se
 
 
 def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThroughput:
-    low, high = min(row.tokens_low for row in brought), max(row.tokens_high for row in brought)
     tera_flops = sum(flops_per_token(model).values()) / 1e12
+    reached = [row.row.tokens_per_s_per_gpu for row in brought]
+    for row in _of_kind(references(), brought[0].row.gpu, run):
+        reached.append(row.tflops_per_gpu / tera_flops)
+    low = min(max(reached), *(row.tokens_low for row in brought))
+    high = min(max(reached), max(row.tokens_high for row in brought))
     changes = list[Made]()
     for brought_row in brought:
         changes += brought_row.made

@@ -13,7 +13,7 @@ from heuristics.findings.contradictions import find_contradictions
 from heuristics.result.configured import ConfigFinding, FindingState
 from heuristics.rules.failures import Failure
 from heuristics.run.run import Run
-from tests.configurations.sizes import tiny
+from tests.configurations.sizes import estimated, tiny
 from tests.doubles.workflow import Config, log_of, run_with
 from traces.settings.knobs import CP, EP, ETP, PP, TP
 from traces.settings.settings import FileProblem, Value, settings
@@ -97,9 +97,9 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
      bridge({"comm_overlap.tp_comm_overlap": True, "tensor_model_parallel_size": 1})),
     ("CFG-ep-overlap-left-off", "default_left_off",
      bridge({f"comm_overlap.{OVERLAP}": False}, shown={"ep_overlap": False}, ep_share=0.25)),
-    ("CFG-max-connections", "inert", run_with({CONNECTIONS: "1", OVERLAP: True})),
+    ("CFG-max-connections", "ineffective", run_with({CONNECTIONS: "1", OVERLAP: True})),
     ("CFG-memory-estimate", "may_not_fit",
-     Run(observed=Observed(memory_bytes=1), settings=tiny(), window_ns=100)),
+     Run(observed=Observed(memory_bytes=estimated(tiny()).total_bytes - 1), settings=tiny())),
     ("CFG-graphs-not-replayed", "requested_not_active", seen(GRAPHS, graph_frac=0.0)),
     ("CFG-graphs-unasked", "active_not_requested", seen({"cuda_graph_impl": "none"}, graph_frac=0.3)),
     ("CFG-precision", "requested_not_active", seen({"fp8": "e4m3"}, precision="bf16")),
@@ -124,7 +124,7 @@ ROWS: tuple[tuple[str, FindingState, Run], ...] = (
     ),
     ("CFG-expandable-segments", "requested_not_active",
      seen({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, allocator_calls_per_step=8.0)),
-    ("CFG-manual-gc", "inert", seen({"train.manual_gc": True}, absent_frac={"gc": 0.02})),
+    ("CFG-manual-gc", "ineffective", seen({"train.manual_gc": True}, absent_frac={"gc": 0.02})),
     ("CFG-log-global-batch", "logged_otherwise",
      run_with({"train.global_batch_size": 8}, log=replace(log_of(), iterations=STEADY))),
     ("CFG-gpu-differs", "counted_otherwise", replace(seen({}, gpu="GB200"), given=Given(gpu="H100"))),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from heuristics.config.observed import Observed
@@ -63,6 +65,10 @@ def test_the_entry_says_how_much_of_how_much_and_what_frees_most() -> None:
 @pytest.mark.parametrize("capacity", [NEEDED / 0.94, 2 * NEEDED])
 def test_an_estimate_that_leaves_head_room_makes_no_entry(capacity: float) -> None:
     assert entry(run_on(capacity)) is None
+
+
+def test_a_run_that_ran_needs_no_estimate() -> None:
+    assert entry(replace(run_on(0.5 * NEEDED), window_ns=100)) is None
 
 
 def test_weights_that_are_not_trained_make_no_estimate() -> None:

@@ -90,7 +90,7 @@ def test_every_model_has_its_published_parameters() -> None:
     billions = {
         "DeepSeek-V3": (671, 37), "DeepSeek-V2": (236, 21), "DeepSeek-V2-Lite": (15.7, 2.4),
         "Kimi-K2": (1026, 32), "Moonlight-16B-A3B": (16, 3), "Qwen3-235B-A22B": (235, 22),
-        "Qwen3-30B-A3B": (30.5, 3.3), "Qwen3-Next-80B-A3B": (80, 3), "GPT-OSS-120B": (117, 5.1),
+        "Qwen3-30B-A3B": (30.5, 3.3), "GPT-OSS-120B": (117, 5.1),
         "GPT-OSS-20B": (21, 3.6), "GLM-4.5": (355, 32), "GLM-4.5-Air": (106, 12),
         "Mixtral-8x7B": (46.7, 12.9), "Mixtral-8x22B": (141, 39), "Llama-4-Scout": (109, 17),
         "Llama-4-Maverick": (400, 17), "OLMoE-1B-7B": (6.9, 1.3), "MiniMax-M2": (230, 10),

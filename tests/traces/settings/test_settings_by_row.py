@@ -40,7 +40,7 @@ def test_a_change_has_its_lines_in_each_framework_and_release() -> None:
 def meaning_of(name: str) -> str:
     try:
         found = model_names.model_named(name)
-        return f"{found.id}, {found.name}, {len(found.settings.by_knob)}: {found.caveat}"
+        return f"{found.id}, {found.name}, {len(found.settings.by_knob)}"
     except UsageError as error:
         return str(error)
 

@@ -7,6 +7,7 @@ import pytest
 from tests.configurations.sizes import TINY, estimated, published, sized, tiny
 from traces.missing import Missing
 from traces.problems import OperatorProblem
+from traces.settings.read import configuration_of
 from traces.settings.settings import Value, settings
 from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of
 from traces.sizes.model import ModelSize, model_size
@@ -156,7 +157,9 @@ def test_few_micro_batches_bound_what_is_in_flight() -> None:
 
 
 def test_mamba_layers_are_not_counted_as_attention() -> None:
-    assert isinstance(model_size(tiny(hybrid_override_pattern="MEM*")), Missing)
+    text = "model:\n  num_layers: 4\n  hybrid_override_pattern: MEM*\n"  # as it was called before 0.17
+    assert configuration_of(text, "run.yaml").settings.value("hybrid_layer_pattern") == "MEM*"
+    assert isinstance(model_size(tiny(hybrid_layer_pattern="MEM*")), Missing)
 
 
 BF16 = "c10::BFloat16"

@@ -117,5 +117,8 @@ def test_the_range_goes_from_the_slowest_published_run_brought_here_to_the_faste
         reached = getattr(found, f"mfu_{end}_frac") * 989.5
         assert reached == pytest.approx(getattr(found, f"tflops_{end}"))
     assert found.not_counted == ("routing balanced (published: natural)",)  # of the nearest: not its 16 GPUs
+    fast = rules._range(Run(given=Given(gpu="H100", precision="bf16"), settings=settings), model,
+        [rules._Brought(row(15_000, gpus=16), log(0.5), log(2))])  # fmt: skip
+    assert fast.tflops_high == pytest.approx(399.58)  # as much as any run of that GPU and precision reached
     far = rules._Brought(row(900), log(0.2), log(5))  # changes that were measured elsewhere reach 3 times far
     assert (far.tokens_low, far.tokens_high) == pytest.approx((300, 2_700))
