@@ -123,7 +123,7 @@ def distinct(values: IntArray) -> IntArray:
     """
     least, most = reach(values)
     if most - least <= 4 * len(values):  # several times as fast as sorting
-        seen = np.zeros(most - least + 1, dtype=np.bool_)
+        seen = none_of(most - least + 1)
         seen[values - least] = True
         return (np.flatnonzero(seen) + least).astype(values.dtype)
     ordered = np.sort(values)

@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from traces.arrays import CODE, PLACE, BoolArray, IntArray, distinct, ints, last_at, summed
+from traces.arrays import (
+    CODE,
+    PLACE,
+    BoolArray,
+    IntArray,
+    distinct,
+    ints,
+    last_at,
+    order_of,
+    summed,
+)
 from traces.columns import COPY_KINDS, PROCESS_BITS, Columns, GpuRows, process_of
 from traces.copy_engines import copies_of_collectives
 from traces.frozen import frozen
@@ -117,7 +127,7 @@ class _Work:
         if not of_rank.any():  # most recordings are of one rank
             yield from [kept[order]] if len(order) else []
             return
-        order = order[np.argsort(of_rank, kind="stable")]
+        order = order[order_of(of_rank)]
         yield from np.split(kept[order], np.cumsum(np.bincount(of_rank))[:-1])
 
     def take(self, places: IntArray, columns: Columns) -> Activities:

@@ -56,9 +56,14 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
 
 
+def count_of(numbers: IntArray) -> int:
+    """How many numbers there are from 0 to the largest of these."""
+    return int(numbers.max(initial=-1)) + 1
+
+
 def first_of(group: IntArray) -> IntArray:
     """The first row of each group, shape (groups,); groups are numbered from 0 without a hole."""
-    first = zeros(int(group.max(initial=-1)) + 1)
+    first = zeros(count_of(group))
     first[group[::-1]] = np.arange(len(group))[::-1]
     return first
 

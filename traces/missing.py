@@ -2,7 +2,7 @@
 apply.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Literal, NoReturn, Optional, TypeAlias, TypeVar
 
 from msgspec import UnsetType
@@ -70,6 +70,13 @@ def of_known(of: Callable[..., T], *values: object) -> T | None:
     if None in values:
         return None
     return of(*values)
+
+
+def sole(values: Collection[T]) -> T | None:
+    """The one value there is; None of several and of none."""
+    if len(values) == 1:
+        return next(iter(values))
+    return None
 
 
 def known(value: OrMissing[T] | UnsetType) -> T | None:

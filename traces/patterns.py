@@ -41,6 +41,11 @@ def whole_number(text: str) -> int | None:
     return None
 
 
+def numbers_in(text: str) -> tuple[int, ...]:
+    """Every run of digits as a number, in order: the parts of a release, the entries of a list."""
+    return tuple(map(int, compiled(r"\d+").findall(text)))
+
+
 class WrongPattern(ValueError):
     """A text that is no pattern; the message says why."""
 
@@ -67,10 +72,7 @@ class Match:
 
     def span(self, group: int | str = 0) -> tuple[int, int]:
         """Begin and end of a group in the text; -1 where it took no part."""
-        span: tuple[int, int] = self._match.span(
-            group if isinstance(group, int) else self._names[group]
-        )
-        return span
+        return self._match.span(group if isinstance(group, int) else self._names[group])
 
     def start(self, group: int | str = 0) -> int:
         return self.span(group)[0]
@@ -235,8 +237,7 @@ def first_found(rows: Iterable[tuple[T, Pattern]], text: str) -> T | None:
 
 def literal(text: str) -> str:
     """The pattern of a text that stands for itself."""
-    escaped: str = re2.escape(_encodable(text))
-    return escaped
+    return re2.escape(_encodable(text))
 
 
 def unlike(word: str) -> str:

@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Final, Literal
 
-from traces.patterns import compiled
+from traces.patterns import compiled, numbers_in
 
 Package = Literal[
     "core",
@@ -38,7 +38,7 @@ CORE_OF_BRIDGE: Final = {(0, 3): "0.16.1", (0, 4): "0.17.0", (0, 5): "0.18.0", (
 def numbers(version: str) -> Version:
     """(2, 8, 0) of "2.8" and of "core_v2.8.0rc1"; zeros where no number is."""
     match = compiled(r"\d+(?:\.\d+){0,2}").search(version)
-    parts = [*map(int, match[0].split("."))] if match else []
+    parts = numbers_in(match[0]) if match else ()
     major, minor, micro = (*parts, 0, 0, 0)[:3]
     return major, minor, micro
 

@@ -11,7 +11,7 @@ from heuristics.figures.figures import EXPERT_CLASSES, Ranks, added, frac_of
 from heuristics.guides.situation import EP_KINDS
 from traces.limits import WALL, Limit
 from traces.measure.moe.passes import PassCount
-from traces.missing import known
+from traces.missing import known, sole
 from traces.names.frameworks import FRAMEWORKS
 
 OVERLAPPED: Final = Limit(
@@ -120,10 +120,7 @@ def _dispatcher(seen: set[str]) -> str:
     count.
     """
     known_ones = seen - {"unknown"}
-    named = known_ones - {"none"} or known_ones
-    if len(named) == 1:
-        return named.pop()
-    return "unknown"
+    return sole(known_ones - {"none"} or known_ones) or "unknown"
 
 
 def _overlap(ranks: Ranks) -> bool | None:

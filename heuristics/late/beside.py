@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray, ints, listed, order_of
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks.replay.chains import Chains, usual
@@ -39,7 +39,7 @@ def apart(cost_ns: FloatArray, unknown: float = 0.0) -> Places:
     them by chance.
     """
     known = np.nan_to_num(cost_ns, nan=unknown)
-    order = np.argsort(known, kind="stable")
+    order = order_of(known)
     ordered, half = known[order], len(order) - len(order) // 2
     if len(order) < 2:
         return ()
@@ -86,7 +86,7 @@ def in_some_steps(run: MeasuredRun, table: FloatArray, places: Places, least: in
     late = standing_out(run, table)[places[0]] > 0
     if late.all() or late.sum() < least:
         return ()
-    return tuple(np.where(late, places[0], UNKNOWN).tolist())
+    return listed(np.where(late, places[0], UNKNOWN))
 
 
 def is_node(run: MeasuredRun, places: Places) -> bool:
@@ -103,7 +103,7 @@ def participations(run: MeasuredRun, places: Places, by_step: Places = ()) -> Bo
     if not by_step:
         return np.isin(matched.place, places)
     step = run.step[matched.instance]
-    late = np.array([*by_step, UNKNOWN], dtype=np.int64)
+    late = ints([*by_step, UNKNOWN])
     result: BoolArray = matched.place == late[np.where(step < len(late), step, UNKNOWN)]
     return result
 

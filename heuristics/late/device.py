@@ -13,7 +13,7 @@ from heuristics.late.beside import (
     standing_out,
     usual_work,
 )
-from traces.arrays import FloatArray
+from traces.arrays import FloatArray, listed
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
@@ -82,7 +82,7 @@ def _in_some_steps(run: MeasuredRun) -> Edits:
     if not mine.any() or mine.all() or took_ns * 2 <= by_rank.sum():
         return
     whole_ns = run.grid.compute_ns[place, mine].sum()
-    by_step = tuple(np.where(mine, place, UNKNOWN).tolist())
+    by_step = listed(np.where(mine, place, UNKNOWN))
     yield _edit(run, (place,), slowed_ns[place], float(whole_ns / (whole_ns - took_ns)), by_step)
 
 

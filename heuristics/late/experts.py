@@ -7,7 +7,7 @@ import numpy as np
 
 from heuristics.late.beside import Edits, Times
 from traces.arrays import BoolArray, FloatArray, IntArray
-from traces.groups import group_of
+from traces.groups import group_of, next_at
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
 from traces.ranks.replay.beneath import GRADIENTS
@@ -45,7 +45,7 @@ def _balanced(run: MeasuredRun, chains: Chains) -> Times:
     balanced = parts.spread(of_experts & (least_ns > 0), first)
     uneven = parts.spread(_uneven(matched), first)
     keeps = np.minimum(1.0, (BALANCED.value - 1) / np.maximum(uneven - 1, 1e-9))
-    mean_ns = parts.spread(parts.total(chains.own_ns, first) / np.diff(first), first)
+    mean_ns = parts.spread(parts.mean(chains.own_ns, first), first)
     even_ns = np.rint(mean_ns + (chains.own_ns - mean_ns) * keeps).astype(np.int64)
     moving_ns = np.where(
         parts.spread(of_experts & np.isin(matched.operation, EXCHANGES), first),
@@ -58,7 +58,7 @@ def _balanced(run: MeasuredRun, chains: Chains) -> Times:
 def _uneven(matched: Matched) -> FloatArray:
     """Of each instance the fullest rank's expert work over the mean, shape (n,); 1 without any."""
     first, grouped_ns = matched.first, np.maximum(matched.grouped_ns, 0).astype(np.float64)
-    most, mean = parts.most(grouped_ns, first), parts.total(grouped_ns, first) / np.diff(first)
+    most, mean = parts.most(grouped_ns, first), parts.mean(grouped_ns, first)
     return np.divide(most, mean, out=np.ones(len(most)), where=mean > 0)
 
 
@@ -93,8 +93,7 @@ def _uneven_around(run: MeasuredRun, of_experts: BoolArray) -> FloatArray:
     uneven = np.where(of_work, _uneven(matched), 1.0)
     who = group_of(matched.sizes, *(parts.total(matched.place**power, first) for power in (1, 2)))
     order = np.lexsort((parts.least(end_ns, first), who))
-    place = np.where(of_work[order], np.arange(len(order)), len(order))
-    following = np.minimum.accumulate(place[::-1])[::-1]
+    following = next_at(of_work[order])[:-1]
     has = following < len(order)
     after = order[np.where(has, following, 0)]
     same = has & (who[after] == who[order])

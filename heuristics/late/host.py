@@ -16,7 +16,7 @@ from heuristics.late.beside import (
     participations,
     usual_work,
 )
-from traces.arrays import FloatArray, IntArray
+from traces.arrays import FloatArray, IntArray, listed, zeros
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
@@ -54,7 +54,7 @@ def _slow_in_each(run: MeasuredRun, groups: LikeGroups) -> Places:
     is_known, slow = ~np.isnan(paces), np.isnan(paces)
     for step, pace in enumerate(paces.T):
         slow[list(apart(pace, 1.0)), step] = True
-    return tuple(np.flatnonzero(is_known.any(axis=1) & slow.all(axis=1)).tolist())
+    return listed(np.flatnonzero(is_known.any(axis=1) & slow.all(axis=1)))
 
 
 def _edit(
@@ -93,7 +93,7 @@ def _host_ns(run: MeasuredRun, chains: Chains) -> IntArray:
     matched, after = run.together.matched, chains.after
     recorded = matched.recorded
     begun = ByTime(recorded.place, recorded.rows.start_ns)
-    until_ns = np.zeros(len(recorded.rows), dtype=np.int64)
+    until_ns = zeros(len(recorded.rows))
     until_ns[begun.rows] = np.cumsum(np.maximum(recorded.rows.host_ns[begun.rows], 0))
     last = begun.before(matched.place, matched.start_ns)
     before = begun.before(matched.place, matched.end_ns[after])

@@ -11,7 +11,7 @@ import numpy as np
 
 from heuristics.late import device, experts, host, links, loader, pauses, stages
 from heuristics.late.beside import COST
-from traces.arrays import FloatArray
+from traces.arrays import FloatArray, summed
 from traces.frozen import frozen
 from traces.limits import HALF_A_WALL, Limit
 from traces.ranks.replay.edit import Edit
@@ -154,7 +154,7 @@ def _replayed(run: MeasuredRun, edit: Edit) -> Tried:
 def _times(run: MeasuredRun, edit: Edit) -> int:
     """In how many steps it comes, as far as these are known."""
     if edit.cause is Cause.ROTATING_JITTER:
-        return int(np.count_nonzero(edit.cost_ns >= COST.value * run.step_ns))
+        return summed(edit.cost_ns >= COST.value * run.step_ns)
     return len(_drawn_from(edit.cost_ns, edit))
 
 
@@ -166,7 +166,7 @@ def mean(values: FloatArray) -> float:
 
 
 def _known(values: FloatArray) -> int:
-    return int(np.count_nonzero(~np.isnan(values)))
+    return summed(~np.isnan(values))
 
 
 def _lacks_the_way(run: MeasuredRun, replayed: ReplayedStep) -> bool:

@@ -7,8 +7,17 @@ from typing import Final
 import numpy as np
 
 from heuristics.late.beside import Edits, Places, Times, apart, participations
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct, reach, sums_before
-from traces.groups import group_of, sorted_within
+from traces.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    distinct,
+    listed,
+    reach,
+    summed,
+    sums_before,
+)
+from traces.groups import count_of, group_of, sorted_within
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
@@ -81,14 +90,12 @@ def _of_groups(run: MeasuredRun) -> Edits:
         if mask.all():
             continue
         passing = member @ mask
-        free = np.bincount(like[seen & ~passing[matched.group]], minlength=int(like.max()) + 1) > 0
+        free = np.bincount(like[seen & ~passing[matched.group]], minlength=count_of(like)) > 0
         beside_free = np.bincount(matched.group[seen & free[like]], minlength=count) > 0
         normal = known & ~slow & beside_free
-        groups.append(
-            (int(mask.sum()), int((known & ~slow & passing).sum()), mask, passing, normal)
-        )
+        groups.append((summed(mask), summed(known & ~slow & passing), mask, passing, normal))
     for _, _, mask, passing, normal in sorted(groups, key=itemgetter(0, 1)):
-        places = tuple(np.flatnonzero(mask).tolist())
+        places = listed(np.flatnonzero(mask))
         spared = np.flatnonzero(normal | (over_nodes[worst] & ~over_nodes))
         yield _edit(run, places, float(beyond[worst]), factor, spared)
         if beyond[passing].sum() >= _NEARLY * beyond.sum():
@@ -121,7 +128,7 @@ def _of_exchanges(run: MeasuredRun) -> Edits:
         return
     behind = parts.total(participations(run, places).astype(np.int64), matched.first)
     partly = exchanges & (behind > 0) & (behind < matched.sizes)
-    slow = slowness(np.full(int(partly.sum()), seen), matched.sizes[partly], behind[partly])
+    slow = slowness(np.full(summed(partly), seen), matched.sizes[partly], behind[partly])
     yield _edit(run, places, float(beyond[list(places)].mean()), float(np.median(slow)))
 
 

@@ -21,8 +21,8 @@ from heuristics.late.beside import (
     usual_work,
 )
 from heuristics.late.device import slowed
-from traces.arrays import BoolArray, IntArray
-from traces.groups import group_of
+from traces.arrays import FOREVER, BoolArray, IntArray, listed, zeros
+from traces.groups import count_of, group_of
 from traces.ranks.replay.chains import Chains, usual
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
@@ -49,7 +49,7 @@ def propose(run: MeasuredRun, without: Sequence[int]) -> Edits:
     cell = parts.spread(run.step, matched.first)[inside] * count + matched.place[inside]
     paused_ns = parts.sums(pause_ns[inside], cell, steps * count).reshape(steps, count)
     late, late_ns = _in_turn(run, without)
-    by_step = tuple(np.where(late_ns > 0, late, UNKNOWN).tolist()) if late_ns.any() else ()
+    by_step = listed(np.where(late_ns > 0, late, UNKNOWN)) if late_ns.any() else ()
     if not pause_ns.any() and not late_ns.any():
         return
     mine = participations(run, (), by_step)
@@ -83,12 +83,12 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     matched, chains = run.together.matched, run.chains
     has = chains.after != NO_ROW
     if not has.any():
-        return np.zeros(len(matched.place), dtype=np.int64)
+        return zeros(len(matched.place))
     alone = has & (chains.after == chains.behind)
     own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
     kind = between(run, chains)
     middle_ns, known = usual(own_ns, kind, has)
-    of_kind = np.bincount(kind[has], minlength=int(kind.max()) + 1)[kind]
+    of_kind = np.bincount(kind[has], minlength=count_of(kind))[kind]
     comparable = has & known & (of_kind >= _LIKE)
     least_ns, _, _ = _extremes(own_ns[has], group_of(kind, run.step[matched.instance]), has)
     mine_ns, most_ns, count = _extremes(own_ns[has], group_of(kind, matched.place), has)
@@ -106,8 +106,8 @@ def _extremes(
     """Of each row the least and the most of its part, and how many it has: of rows that have one
     before.
     """
-    size = int(part.max()) + 1
-    least_ns, most_ns = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
+    size = count_of(part)
+    least_ns, most_ns = np.full(size, FOREVER), zeros(size)
     np.minimum.at(least_ns, part[has], own_ns)
     np.maximum.at(most_ns, part[has], own_ns)
     return least_ns[part], most_ns[part], np.bincount(part[has], minlength=size)[part]

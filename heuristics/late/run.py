@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from heuristics.late.beside import COST, Places, is_node
 from heuristics.late.judge import Tried, judged_by_replay, unmatched
 from heuristics.late.votes import judged_by_votes
-from traces.arrays import BoolArray, FloatArray, distinct
+from traces.arrays import BoolArray, FloatArray, distinct, summed
 from traces.frozen import frozen
 from traces.missing import Missing, gap, or_gap, unless
 from traces.ranks.one_run.align import fits_of
@@ -106,9 +106,9 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
         ranks=figures_of_ranks(
             judged, by_step, late, traffic if isinstance(traffic, Missing) else traffic.by_rank
         ),
-        wait_ns=int(charged.waited_ns.sum()),
+        wait_ns=summed(charged.waited_ns),
         wait_by_kind_ns=dict(sorted(waits_ns.items(), key=lambda item: -item[1])),
-        transfer_ns=int(waits.moving_ns[counted].sum()),
+        transfer_ns=summed(waits.moving_ns[counted]),
         collectives=len(matched),
         steps=grid.step_count,
         imbalance=run.routing.imbalance,
@@ -252,7 +252,7 @@ def _late(judged: JudgedRun) -> Late | Missing:
         indices=edit.places,
         host=_host(judged.measured, edit.places),
         cause=edit.cause,
-        wait_ns=int(judged.charged.wait_ns[judged.of_cause].sum()),
+        wait_ns=summed(judged.charged.wait_ns[judged.of_cause]),
         cost_ns=round(tried.cost_ns),
         by_step=tuple(None if late == UNKNOWN else late for late in edit.by_step),
         group=None if edit.group == UNKNOWN else edit.group,

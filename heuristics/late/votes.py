@@ -11,7 +11,7 @@ import numpy as np
 
 from heuristics.late.beside import COST
 from heuristics.late.judge import Tried
-from traces.arrays import BoolArray, IntArray, Rows
+from traces.arrays import BoolArray, IntArray, Rows, none_of
 from traces.frozen import frozen
 from traces.limits import MOST
 from traces.ranks.matching.match import Matched
@@ -46,7 +46,7 @@ def votes_of(matched: Matched, aligned: Aligned, waits: Waits) -> Votes:
     """
     first = matched.first
     last = np.where(waits.last == NOBODY, 0, waits.last)
-    not_last = np.ones(len(matched.place), dtype=np.bool_)
+    not_last = ~none_of(len(matched.place))
     not_last[last[waits.last != NOBODY]] = False
     decided = (
         (waits.last != NOBODY) & (matched.compute_ns[last] != UNKNOWN)

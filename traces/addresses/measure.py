@@ -14,7 +14,7 @@ from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, cut, til
 from traces.addresses.recorded import LEVELS, NO_FRAME, Level, calls_of, levels
 from traces.arrays import IntArray, distinct, ints, last_at, order_of, row_by_row, summed, zeros
 from traces.frozen import frozen
-from traces.groups import first_of, group_of, sums_of
+from traces.groups import count_of, first_of, group_of, sums_of
 from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap
@@ -180,7 +180,7 @@ def _gpu(
     mine = np.flatnonzero((work_ns > 0) & ~rows.is_copy)
     level, name = _chosen(_at_launch(rank, mine, by_kind), GPU_PREFERRED)
     group = group_of(level, name)
-    first, groups = first_of(group), int(group.max(initial=-1)) + 1
+    first, groups = first_of(group), count_of(group)
     counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)
     order, most, shown = order_of(-sums), int(READ.value), list[GpuAddress]()
     for place, at in row_by_row(order[:most], first[order[:most]]):
@@ -248,7 +248,7 @@ def _section(
 
 def _largest(group: IntArray, host: _Pieces) -> Iterator[tuple[int, int, int]]:
     """Of each group a row of it, and its starved and blocking time; the largest groups first."""
-    count, first = int(group.max(initial=-1)) + 1, first_of(group)
+    count, first = count_of(group), first_of(group)
     ns, blocking_ns = (sums_of(times, group, count) for times in (host.length_ns, host.blocking_ns))
     order = order_of(-ns)
     return row_by_row(first[order], (ns - blocking_ns)[order], blocking_ns[order])

@@ -50,8 +50,7 @@ class _Reading:
         return piece
 
     def number(self, form: str) -> int:
-        value: int = struct.unpack(form, self.take(struct.calcsize(form)))[0]
-        return value
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def since_mark(self) -> Stack:
         for place in range(len(self.stack) - 1, -1, -1):

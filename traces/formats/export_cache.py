@@ -29,7 +29,7 @@ from traces.files.scratch import cache_opened, only_run, scratch_folder
 from traces.formats.nsys_schema import EXPORT_TABLES, SESSION_START
 from traces.formats.nsys_tool import Ended, Nsys, find_nsys, run_export, session_start_ns
 from traces.frozen import frozen
-from traces.patterns import compiled, literal
+from traces.patterns import compiled, literal, numbers_in
 from traces.progress import Progress
 
 _REPORT: Final = b"NVIDIA Tegra Profiler Report"
@@ -209,7 +209,7 @@ def exported(report: Path, *, nsys: str | None, cache_dir: Path, progress: Progr
     `OutputNotWritable` where `cache_dir` is, `DamagedTrace` and `ExportFailed` where nsys fails.
     """
     version = collector_version(report)
-    collector = tuple(map(int, version.split("."))) if version else ()
+    collector = numbers_in(version or "")
     tool = _able_nsys(report, collector, nsys)
     source = _source(report, tool)
     key = hashlib.sha256(os.fsencode(report.resolve())).hexdigest()[:32]

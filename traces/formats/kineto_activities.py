@@ -89,7 +89,7 @@ def gpu_rows(table: Table, process_gid: int) -> GpuRows:
         device_id=device_ids(table),
         stream_id=first_told(table["stream"], table["tid"]),
         correlation_id=table["correlation"],
-        process_gid=np.full(len(table), process_gid, dtype=np.int64),
+        process_gid=np.full(len(table), process_gid),
     )
 
 
@@ -210,7 +210,7 @@ def synchronisations(events: Table, process_gid: int) -> Syncs:
     """
     return Syncs(
         *span_ns(events),
-        process_gid=np.full(len(events), process_gid, dtype=np.int64),
+        process_gid=np.full(len(events), process_gid),
         context_id=events["context"],
         stream_id=_stream(events["stream"]),
         event_id=events["wait_on_cuda_event_id"],
@@ -230,7 +230,7 @@ def event_records(recorded: Table, syncs: Table, process_gid: int) -> EventRecor
     new = new[(waited[new] != NULL) & ~np.isin(waited[new], own)]
     correlation = np.concatenate((own, waited[new]))
     return EventRecords(
-        process_gid=np.full(len(correlation), process_gid, dtype=np.int64),
+        process_gid=np.full(len(correlation), process_gid),
         context_id=np.concatenate((recorded["context"], syncs["context"][new])),
         stream_id=np.concatenate(
             (_stream(recorded["stream"]), _stream(syncs["wait_on_stream"])[new])

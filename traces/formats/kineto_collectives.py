@@ -21,7 +21,7 @@ from traces.columns import EXCHANGES, NULL, PURPOSES, Collectives, ProcessGroup
 from traces.formats.kineto_json import Event
 from traces.formats.kineto_rows import objects
 from traces.formats.tables import Table
-from traces.patterns import compiled, compiled_rows
+from traces.patterns import compiled, compiled_rows, numbers_in
 
 NOTHING: Final = -1
 _RANKS: Final = compiled(r"\[\s*\d{1,7}(?:\s*,\s*\d{1,7})*\s*\]")
@@ -71,7 +71,7 @@ def sizes(kernels: Table) -> IntArray:
 def ranks(text: str) -> tuple[int, ...] | None:
     """All ranks of a list in a text; None where it is cut, or none."""
     if _RANKS.fullmatch(text):
-        return tuple(map(int, compiled(r"\d+").findall(text)))
+        return numbers_in(text)
     return None
 
 

@@ -156,12 +156,10 @@ def _header(without_events: bytes) -> Mapping[str, object] | None:
         document = parsed(without_events.decode("utf-8-sig", "replace"))
     except _UNREADABLE:
         return None
-    if isinstance(document, dict):
-        if document.get("traceEvents") == [0]:
-            return document
-        return None
     if document == [0]:
         return {}
+    if isinstance(document, dict) and document.get("traceEvents") == [0]:
+        return document
     return None
 
 

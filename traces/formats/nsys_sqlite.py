@@ -113,7 +113,7 @@ def _copies(tables: SqliteTables) -> Copies:
     memcpy = read_present(tables, schema.MEMCPY, _GPU_REQUIRED, optional)
     memset = read_present(tables, schema.MEMSET, _GPU_REQUIRED, (*_GPU_OPTIONAL, "bytes"))
     place = codes_of(COPY_KINDS)
-    kind = np.full(len(memcpy), place["memcpy_unknown"], dtype=np.int64)
+    kind = np.full(len(memcpy), place["memcpy_unknown"])
     for code, name in schema.COPY_KIND.items():
         kind[memcpy["copyKind"] == code] = place[name]
     source, target = memcpy["srcDeviceId"], memcpy["dstDeviceId"]

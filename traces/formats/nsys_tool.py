@@ -21,7 +21,7 @@ from traces.errors import ExportFailed, NsysUnavailable
 from traces.files.beneath import is_bounded, opened
 from traces.frozen import frozen
 from traces.limits import Limit
-from traces.patterns import compiled
+from traces.patterns import compiled, numbers_in
 from traces.progress import Progress
 
 _POLL_S: Final = 0.2
@@ -185,11 +185,9 @@ def _can_be_run(path: str) -> bool:
     return os.access(path, os.X_OK)
 
 
-def _version_in_path(path: str) -> list[int]:
+def _version_in_path(path: str) -> tuple[int, ...]:
     match = compiled(r"\d+(?:\.\d+)+").search(path)
-    if match:
-        return [*map(int, match[0].split("."))]
-    return []
+    return numbers_in(match[0]) if match else ()
 
 
 def _answer(path: Path, *words: str) -> Ended | None:
@@ -204,7 +202,7 @@ def _ask_version(path: Path) -> Nsys | None:
     answer = _answer(path, "--version")
     match = _VERSION.search(answer.output) if answer and answer.code == 0 else None
     if match:
-        return Nsys(path, tuple(map(int, match[1].split("."))), match[0])
+        return Nsys(path, numbers_in(match[1]), match[0])
     return None
 
 

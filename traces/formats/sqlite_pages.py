@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.arrays import IntArray, codes_of, ints
+from traces.arrays import IntArray, codes_of, ints, none_of, summed, zeros
 from traces.errors import DamagedTrace
 from traces.files.beneath import descriptor
 from traces.formats.readers import PAGES_FROM, Reader
@@ -58,8 +58,8 @@ class PageFile:
 
     def leaves(self, root: int) -> IntArray:
         """Numbers of a table's leaf pages in order; of an empty table its one page."""
-        seen = np.zeros(self.count + 1, dtype=np.bool_)
-        level = np.array([root], dtype=np.int64)
+        seen = none_of(self.count + 1)
+        level = ints([root])
         for _ in range(_DEEPEST):
             if level.min() < 2 or level.max() > self.count or seen[level].any():
                 raise Unusual
@@ -99,7 +99,7 @@ class PageFile:
         return np.concatenate(children)
 
     def _children(self, page: int) -> IntArray:
-        data = self.read(np.array([page], dtype=np.int64))
+        data = self.read(ints([page]))
         cells = int(data[3]) * 256 + int(data[4])
         if data[0] != _INTERIOR or not cells or 12 + 2 * cells > self.usable:
             raise Unusual
@@ -189,7 +189,7 @@ class TableReader:
         slots = [*range(count := len(self._integers)), *range(count, self._slots, 2)]
         columns = [_Growing() for _ in slots]
         stores = [TextStore() for _ in self._texts]
-        state = np.zeros(3, dtype=np.int64)
+        state = zeros(3)
         left = []
         for first in range(0, len(leaves), batch):
             numbers = leaves[first : first + batch]
@@ -219,7 +219,7 @@ class TableReader:
             cells.min() < 1 and not is_alone
         ):
             raise Unusual
-        return int(cells.sum())
+        return summed(cells)
 
     def _decoded(
         self, data: NDArray[np.uint8], pages: int, capacity: int, state: IntArray
@@ -234,7 +234,7 @@ class TableReader:
             self._slot_of,
             len(self._integers),
             self._slots,
-            np.array([*map(self._integers.index, self._only)], dtype=np.int64),
+            ints([*map(self._integers.index, self._only)]),
             np.cumsum([0, *map(len, numbers)], dtype=np.int64),
             np.fromiter(chain.from_iterable(numbers), dtype=np.int64),
             capacity,
@@ -249,7 +249,7 @@ class TableReader:
         """The columns with the rows in them that SQLite reads."""
         if not left:
             return table
-        keep = np.ones(len(table), dtype=np.bool_)
+        keep = ~none_of(len(table))
         known = {name: codes_of(table.texts[name].values) for name in self._texts}
         for row, rowid in left:
             read = self._sql.row_at(self._table, rowid, self._integers, self._texts, self._only)

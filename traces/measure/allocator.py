@@ -65,10 +65,7 @@ def _before_convolutions(
     # the last of all where none follows, which then launches nothing
     last = np.minimum(next_at(launches), len(order) - 1)[: len(order)]
     same = (thread[last] == thread) & (place[last] == place)
-    before_convolution: BoolArray = (
-        same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])
-    )
-    return before_convolution
+    return same & np.isin(order[last], convolved) & np.isin(stretch, stretch[first[frees[first]]])
 
 
 def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:

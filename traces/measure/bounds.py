@@ -51,8 +51,7 @@ class Bounds:
     communication_seen: int | None = None
 
     def of(self, wall: str) -> int | None:
-        bound_ns: int | None = getattr(self, wall)
-        return bound_ns
+        return getattr(self, wall)
 
 
 def measure_bounds(

@@ -16,7 +16,7 @@ from traces.arrays import BoolArray, IntArray, ints, summed
 from traces.columns import NULL, Memory
 from traces.intervals import instants_of, intersect, subtract
 from traces.limits import FEWEST, NEARLY_ALL, Limit
-from traces.missing import Missing, gap
+from traces.missing import Missing, gap, sole
 from traces.sections.tables import LedgerRow
 from traces.sections.work import DataLoading
 from traces.steps.found import Steps
@@ -78,10 +78,7 @@ def loads_apart(range_texts: Sequence[str]) -> bool | None:
     both.
     """
     texts = "\n".join(range_texts)
-    ways = {apart for name, apart in _ITERATORS.items() if name in texts}
-    if len(ways) == 1:
-        return ways.pop()
-    return None
+    return sole({apart for name, apart in _ITERATORS.items() if name in texts})
 
 
 def pageable_copies(rank: RankTimeline, copies: IntArray) -> BoolArray | Missing:

@@ -18,7 +18,7 @@ from traces.limits import MOST, Limit
 from traces.measure.a2a import dispatcher_of
 from traces.measure.budget import sums_by_name
 from traces.measure.recompute import Recompute
-from traces.missing import Missing, gap, or_gap
+from traces.missing import Missing, gap, or_gap, sole
 from traces.names.frameworks import framework_by_names
 from traces.names.in_use import in_use
 from traces.names.kernels import FP8, classify_kernel, gemm_format, multiplies, quantize_format
@@ -65,7 +65,7 @@ def detect_precision(rank: RankTimeline, windows: Spans) -> Precision:
     if not total_ns:
         return Precision(gap("no GEMM in the window", "choose a longer window"), {})
     formats = Counter[str]()
-    scaled = quantize.pop() if len(quantize) == 1 else "fp8_per_tensor"
+    scaled = sole(quantize) or "fp8_per_tensor"
     for name, ns in gemms.items():
         written_format = gemm_format(name)
         if written_format:

@@ -293,8 +293,7 @@ def _of_another_thread(rank: RankTimeline, inside: BoolArray) -> BoolArray:
         return none_of(len(rows))
     thread = rows.launch_thread
     first = launched[np.argmin(rows.launch_ns[launched])]
-    others: BoolArray = (thread != NULL) & (thread != thread[first])
-    return others
+    return (thread != NULL) & (thread != thread[first])
 
 
 def _once_each(rank: RankTimeline, inside: BoolArray) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from traces.arrays import BoolArray, IntArray, ints, listed, order_of, row_by_row, zeros
 from traces.columns import NULL
-from traces.groups import first_of, group_of, sums_of
+from traces.groups import count_of, first_of, group_of, sums_of
 from traces.intervals import ns_in, spans
 from traces.limits import Limit
 from traces.measure.folding import fold
@@ -129,7 +129,7 @@ def _sizes(
 ) -> list[int | Missing]:
     """Bytes of the copies of each kind, unknown where those of one are."""
     size_bytes = rank.columns.copies.size_bytes[rows.row[is_copy]]
-    count = int(kind.max(initial=-1)) + 1
+    count = count_of(kind)
     unknown = np.bincount(kind[is_copy][size_bytes == NULL], minlength=count)
     sums = sums_of(size_bytes, kind[is_copy], count).tolist()
     for place in np.flatnonzero(unknown):

@@ -24,7 +24,7 @@ from traces.arrays import (
 from traces.columns import NULL, Gpu, GpuSamples
 from traces.cures import cure
 from traces.frozen import frozen
-from traces.groups import group_of, sorted_within
+from traces.groups import count_of, group_of, sorted_within
 from traces.intervals import Spans, covered_ns, instants_in, instants_of, ns_in
 from traces.launches import grid_numbers
 from traces.limits import FEWEST, LATENCY, MOST, Limit
@@ -142,7 +142,7 @@ def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
     """Lower median of the chosen values in each group, shape (groups,); 0 where few or unlike each
     other.
     """
-    total = int(group.max(initial=-1)) + 1
+    total = count_of(group)
     group, values = group[which], values[which]
     values = sorted_within(group, values)
     count = np.bincount(group, minlength=total)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import partial
 
 import numpy as np
 
@@ -195,30 +196,22 @@ class Edits:
         named = dict(pauses.named_ns)
         compiles = timing.pause_ns - named.pop("lazy_init")
         long = self._long_pauses(timing.pause_ns - said_ns)
+        edit = partial(without_host, graph, timing)
         edits = {
-            "python": without_host(graph, timing, np.where(long, timing.pause_ns, said_ns), none),
-            "launch": without_host(
-                graph,
-                timing,
-                timing.pause_ns,
-                is_kind(calls, *(CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)),
+            "python": edit(np.where(long, timing.pause_ns, said_ns), none),
+            "launch": edit(
+                timing.pause_ns, is_kind(calls, CallKind.LAUNCH, CallKind.COPY, CallKind.OTHER)
             ),
-            "sync": without_host(
-                graph, timing, np.where(feeds, timing.pause_ns, left), sync & ~counts
-            ),
-            "token_count_sync": without_host(
-                graph, timing, np.where(feeds, left, timing.pause_ns), sync & counts
-            ),
-            "lazy_init": without_host(graph, timing, compiles, is_kind(calls, CallKind.INIT)),
+            "sync": edit(np.where(feeds, timing.pause_ns, left), sync & ~counts),
+            "token_count_sync": edit(np.where(feeds, left, timing.pause_ns), sync & counts),
+            "lazy_init": edit(compiles, is_kind(calls, CallKind.INIT)),
             "arrival": without_arrival(timing),
         }
         if long.any():
-            edits["long_python_pauses"] = without_host(
-                graph, timing, np.where(long, said_ns, timing.pause_ns), none
-            )
+            edits["long_python_pauses"] = edit(np.where(long, said_ns, timing.pause_ns), none)
         for kind, ns in named.items():
             if ns.any():
-                edits[kind] = without_host(graph, timing, timing.pause_ns - ns, none)
+                edits[kind] = edit(timing.pause_ns - ns, none)
         return edits
 
     def memory(self) -> Timing:

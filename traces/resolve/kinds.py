@@ -8,7 +8,6 @@ import numpy as np
 
 from traces.arrays import BoolArray, IntArray, codes_of, distinct, summed
 from traces.cures import cure
-from traces.limits import Limit
 from traces.names.kernels import COMM_KINDS
 from traces.resolve.communication import Communication, communication_of
 from traces.resolve.layers import phases_of
@@ -27,21 +26,6 @@ from traces.resolve.resolution import (
 )
 from traces.resolve.settle import PurposeEvidence, evidence_on, settle_collectives, settle_sendrecv
 from traces.timeline import RankTimeline, Source
-
-ENOUGH: Final = Limit(10, "kernels", "ours: a tenth of fewer is less than one kernel")
-
-
-def spread_frac(duration_ns: IntArray) -> float | None:
-    """(90th - 10th percentile) / median of durations, shape (n,); None where they are too few or
-    zero.
-    """
-    if len(duration_ns) < ENOUGH.value:
-        return None
-    low, middle, high = np.percentile(duration_ns, (10, 50, 90))
-    if middle:
-        return float((high - low) / middle)
-    return None
-
 
 _OF_SEVERAL_USES: Final = (
     "sendrecv",
@@ -162,8 +146,7 @@ def _still_open(
     for number in distinct(of_row[which]):
         mine = which & (of_row == number)
         duration_ns, stream = clues.comm.rows.length_ns[mine], int(clues.streams.ids[number])
-        work_ns, spread = summed(duration_ns), spread_frac(duration_ns)
-        result.append(Unresolved(kind, stream, summed(mine), work_ns, spread, *why(mine)))
+        result.append(Unresolved(kind, stream, summed(mine), summed(duration_ns), *why(mine)))
     return tuple(sorted(result, key=lambda unresolved: (-unresolved.work_ns, unresolved.stream_id)))
 
 

@@ -5,6 +5,7 @@ from typing import Final
 from traces.arrays import IntArray, ints
 from traces.columns import PURPOSES
 from traces.frozen import frozen
+from traces.missing import sole
 from traces.names.ranges import undecorated
 from traces.patterns import compiled, compiled_rows, first_found
 from traces.resolve.communication import Communication, innermost
@@ -106,7 +107,6 @@ def _phase(text: str) -> str | None:
     """Phase a text names, if it names one. Checkpointing recomputes forward within its own
     backward.
     """
-    phases = [phase for phase, pattern in _PHASES if pattern.search(text)]
-    if "Checkpoint" in text or len(phases) != 1:
+    if "Checkpoint" in text:
         return None
-    return phases.pop()
+    return sole([phase for phase, pattern in _PHASES if pattern.search(text)])

@@ -66,16 +66,13 @@ class Unresolved:
     """SendRecv, or gathers and scatters, of one stream whose purpose could not be told.
 
     `kind` is the one that they keep: `sendrecv_unresolved`, or `other_comm` for gathers and
-    scatters. `work_ns` is the sum of their durations; `spread_frac` is (90th - 10th percentile) /
-    median of these, None under ten of them: a hint only, since one rank's duration holds waiting.
-    `cure` is what would settle it.
+    scatters. `work_ns` is the sum of their durations; `cure` is what would settle it.
     """
 
     kind: str
     stream_id: int
     kernel_count: int
     work_ns: int
-    spread_frac: float | None
     reason: str
     cure: str
 

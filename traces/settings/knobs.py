@@ -11,7 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from traces.missing import of_known
-from traces.patterns import compiled
+from traces.patterns import compiled, numbers_in
 from traces.settings.settings import Value
 from traces.texts import Texts
 from traces.toml_tables import read_table
@@ -132,13 +132,13 @@ def release(version: str | None) -> Release | None:
     match = compiled(r"\d{1,4}(?:\.\d{1,4}){0,2}").search(version or "")
     if not match:
         return None
-    return max(FIRST, Release((*map(int, match[0].split(".")), 0, 0)[:3]))
+    return max(FIRST, Release((*numbers_in(match[0]), 0, 0)[:3]))
 
 
 def is_before_tables(core_version: str | None) -> bool:
     """Whether a release of Megatron-Core is older than all that the tables were read from."""
     match = compiled(r"\d{1,4}\.\d{1,4}").search(core_version or "")
-    return match is not None and tuple(map(int, match[0].split("."))) < FIRST[:2]
+    return match is not None and numbers_in(match[0]) < FIRST[:2]
 
 
 class _Group(Struct, frozen=True, forbid_unknown_fields=True):

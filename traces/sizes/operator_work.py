@@ -12,8 +12,9 @@ from math import prod
 from typing import Final
 
 from traces.frozen import frozen
+from traces.missing import sole
 from traces.names.operators import DTYPES, Dtype, Rule, operators
-from traces.patterns import compiled
+from traces.patterns import compiled, numbers_in
 from traces.problems import OperatorProblem, Shape
 
 Places = tuple[int, ...]
@@ -53,7 +54,7 @@ def _dtype(problem: OperatorProblem, at: Places, rule: Rule) -> tuple[Dtype, int
     """The one type of all tensors that multiply."""
     count = 3 if rule in ("attention", "attention_backward", "convolution_backward") else 2
     dtypes = {DTYPES.get(problem.types[place]) for place in at[:count]}
-    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    dtype = sole(dtypes)
     if dtype is None:
         raise _Unknown
     return dtype
@@ -189,7 +190,7 @@ def _numbers(problem: OperatorProblem, place: int, count: int) -> list[int]:
     value = _value(problem, place)
     if not compiled(r"\[\d{1,7}(?:, \d{1,7})*\]").fullmatch(value):
         raise _Unknown
-    numbers = [*map(int, compiled(r"\d+").findall(value))]
+    numbers = [*numbers_in(value)]
     if len(numbers) not in (1, count):
         raise _Unknown
     if len(numbers) == 1:

@@ -174,8 +174,7 @@ def _half_width(first: FloatArray, second: FloatArray, level: float) -> float:
 def _means(values: FloatArray, bits: NDArray[np.uint64]) -> FloatArray:
     """Means of values drawn with replacement, one per column of `bits`, of 32 random bits each."""
     places = ((bits * np.uint64(values.size)) >> np.uint64(32)).astype(np.intp)
-    means: FloatArray = values[places].mean(axis=0)
-    return means
+    return values[places].mean(axis=0)
 
 
 def round_of(deviations: FloatArray, least: int = int(MANY.value)) -> int:

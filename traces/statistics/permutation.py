@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.arrays import IntArray, ints
+from traces.arrays import IntArray, ints, summed
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.statistics.student import welch
@@ -70,9 +70,9 @@ def shifts_of(base_ns: Sequence[int], new_ns: Sequence[int], level: float) -> Sh
     few_ns, many_ns = map(sorted, (base_ns, new_ns) if is_mirrored else (new_ns, base_ns))
     moved_ns, exchanged, is_exact = _exchanges(few_ns, many_ns)
     ways, changing = len(moved_ns) + 1, exchanged > 0
-    below, above = int((moved_ns <= 0).sum()) + 1, int((moved_ns >= 0).sum()) + 1
+    below, above = summed(moved_ns <= 0) + 1, summed(moved_ns >= 0) + 1
     p = min(Fraction(1), Fraction(2 * min(below, above), ways))
-    left_out = floor((1 - Fraction(str(level))) / 2 * ways) - (ways - 1 - int(changing.sum()))
+    left_out = floor((1 - Fraction(str(level))) / 2 * ways) - (ways - 1 - summed(changing))
     if left_out < 1:
         raise ValueError(
             f"{len(base_ns)} and {len(new_ns)} steps refuse no difference at a level of {level}"
@@ -127,5 +127,4 @@ def raw_bits(count: int) -> NDArray[np.uint64]:
 
     Raw bits are the one stream of random numbers that numpy promises never to change.
     """
-    bits: NDArray[np.uint64] = np.random.PCG64(SEED).random_raw(count)
-    return bits
+    return np.random.PCG64(SEED).random_raw(count)

@@ -9,9 +9,10 @@ the rank behind it). What is retired was finished, whatever its state says: gloo
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from traces.missing import sole
 from traces.names.foreign import cut_name
 from traces.names.process_groups import known_group, operation_named
-from traces.patterns import compiled, whole_number
+from traces.patterns import compiled, numbers_in, whole_number
 from traces.sections.hang import WitnessSource
 from traces.witness.dump import Dump, Entered, GroupKey, GroupSaid
 
@@ -84,7 +85,7 @@ def _text(value: object) -> str:
 def _ranks(group: object) -> tuple[int, ...]:
     text = _mapping(group).get("ranks")
     if isinstance(text, str) and _RANKS.fullmatch(text):
-        return tuple(sorted({*map(int, compiled(r"\d+").findall(text))}))
+        return tuple(sorted({*numbers_in(text)}))
     return ()
 
 
@@ -146,7 +147,7 @@ def _elements(entry: Mapping[str, Any]) -> str:
         if isinstance(types, list | tuple)
         else set()
     )
-    kind = named.pop() if len(named) == 1 else ""
+    kind = sole(named) or ""
     if not compiled(r"[A-Za-z][A-Za-z0-9_]{1,24}").fullmatch(kind):
         kind = "elements"
     return f"{total:,} {kind}"

@@ -15,7 +15,7 @@ from reports.write.figures.canvas import BODY, LARGE, SMALL, Area
 from reports.write.figures.lettering import fitted, inches
 from reports.write.lanes import Drawn, DrawnTimeline, lanes_of
 from reports.write.palette import HUES, SHEET, SOFT
-from traces.arrays import FloatArray
+from traces.arrays import FloatArray, ints
 from traces.columns import COPY_KINDS
 from traces.sections.tables import Timeline
 from traces.spelling import duration, milliseconds
@@ -103,7 +103,7 @@ def pixels(lane: Drawn, length_ns: int, count: int) -> FloatArray:
     scale = count / length_ns
     begin = np.minimum(np.array(lane.at_ns, dtype=np.float64) * scale, count)
     end = np.minimum(begin + np.array(lane.length_ns, dtype=np.float64) * scale, count)
-    hue = np.array([hue_at[key] for key in lane.key], dtype=np.int64)
+    hue = ints([hue_at[key] for key in lane.key])
     first = np.minimum(begin.astype(np.int64), count - 1)
     last = np.minimum(end.astype(np.int64), count - 1)
     edges, busy = np.zeros((len(_HUES), count)), np.zeros((len(_HUES), count))

@@ -36,7 +36,7 @@ from traces.intervals import spans
 from traces.measure.a2a import dispatcher_of
 from traces.resolve.communication import communication_of, stab
 from traces.resolve.communicators import Parts, streams_of
-from traces.resolve.kinds import ENOUGH, resolve_kinds, spread_frac
+from traces.resolve.kinds import resolve_kinds
 from traces.resolve.nccl_calls import communicators_in
 from traces.resolve.neighbours import launch_order
 from traces.resolve.ranges import enclosing_ranges
@@ -607,16 +607,6 @@ def test_the_innermost_of_nested_intervals_holds_its_start_and_not_its_end() -> 
     found = stab(start, end, np.arange(-1, 11))
     assert found.tolist() == [-1, 0, 0, 2, 2, 1, 1, 3, 1, 0, 0, -1]
     assert stab(start[:0], end[:0], np.array([1])).tolist() == [-1]
-
-
-@pytest.mark.parametrize(("count", "spread"), [(10, 0.8), (9, None)])
-def test_the_spread_of_durations_needs_ten(count: int, spread: float | None) -> None:
-    """From 10 to 28, or 100 more each: between the tenth and the ninth of ten lie 8 times 2, around 19."""
-    values = np.arange(10, 10 + 2 * count, 2)
-    assert ENOUGH.value == 10
-    found = spread_frac(values)
-    assert found == (None if spread is None else pytest.approx(14.4 / 19))
-    assert spread_frac(np.zeros(20, dtype=np.int64)) is None
 
 
 @pytest.mark.parametrize(("launched", "order"), [((0, 1), [1, 0, 2]), ((1,), [0, 1, 2])])

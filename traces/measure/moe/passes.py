@@ -322,8 +322,7 @@ def _with_gradients(
     if not len(of_forward):
         return none_of(len(count))
     usual = np.median(of_forward)
-    twice: BoolArray = np.abs(count - 2 * usual) < np.abs(count - usual)
-    return twice
+    return np.abs(count - 2 * usual) < np.abs(count - usual)
 
 
 def _any_within(mask: BoolArray, first: IntArray, last: IntArray) -> BoolArray:

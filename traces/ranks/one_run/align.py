@@ -19,7 +19,7 @@ import numpy as np
 
 from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct, ints, sums_before
 from traces.frozen import frozen
-from traces.groups import group_of
+from traces.groups import count_of, group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, ClockFit, Fits, fit_clocks
@@ -204,7 +204,7 @@ def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
     """Of instances these: all of groups and clocks that have few, else some in regular
     distances.
     """
-    ends = np.bincount(clock[parts.spread(which, matched.first)], minlength=int(clock.max()) + 1)
+    ends = np.bincount(clock[parts.spread(which, matched.first)], minlength=count_of(clock))
     every = -(-int(ends.max(initial=0)) // int(MOST_ENDS.value))
     of_group = parts.begins_of(matched.group)  # groups rise
     apart = np.clip(np.diff(of_group) // _OF_GROUP, 1, max(1, every))

@@ -17,7 +17,7 @@ import numpy as np
 
 from traces.arrays import FOREVER, BoolArray, IntArray, order_of, ranges_of, sums_before
 from traces.frozen import frozen
-from traces.groups import group_of
+from traces.groups import count_of, group_of
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
 from traces.ranks.replay.beneath import EVERY_KIND, THROUGH, Slowed, comes_after
@@ -98,7 +98,7 @@ def with_beside(chains: Chains, matched: Matched, aligned: Aligned) -> Chains:
     ended_ns, place = aligned.end_ns[order], matched.place[order]
     apart = (aligned.start_ns[order][1:] > ended_ns[:-1] + LASTS.value) | (place[1:] != place[:-1])
     last = order[np.append(np.flatnonzero(apart), len(order) - 1)]
-    stretch = np.append(0, np.cumsum(apart))
+    stretch = sums_before(apart)
     group = matched.group[matched.instance]
     theirs = np.flatnonzero(group[order] != group[last][stretch])
     if len(theirs):
@@ -241,5 +241,5 @@ def members_of(matched: Matched) -> IntArray:
 
 def usual(values: IntArray, role: IntArray, wanted: BoolArray) -> tuple[IntArray, BoolArray]:
     """Of each row the median of the wanted rows of its role, and whether there are any."""
-    middle, known = parts.medians(values[wanted], role[wanted], int(role.max(initial=-1)) + 1)
+    middle, known = parts.medians(values[wanted], role[wanted], count_of(role))
     return middle[role], known[role]

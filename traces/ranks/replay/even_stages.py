@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray, FloatArray, IntArray, distinct, summed, zeros
-from traces.groups import group_of
+from traces.groups import count_of, group_of
 from traces.limits import MOST
 from traces.ranks.matching.match import Matched
 from traces.ranks.replay.beneath import BESIDE
@@ -100,7 +100,7 @@ def _rising(
     And which are on ranks with fewer as well. Others are between two layers of a rank, or at an end
     of the pipeline, where what comes before is no layer's.
     """
-    ranks, kinds = len(apart), int(kind.max(initial=-1)) + 1
+    ranks, kinds = len(apart), count_of(kind)
     count = np.bincount(place * kinds + kind, minlength=ranks * kinds).reshape(ranks, kinds)
     of_layers = apart @ count / (apart @ apart) * layers.sum()
     return of_layers > MOST.value * count.sum(axis=0), count[apart < 0].sum(axis=0) > 0

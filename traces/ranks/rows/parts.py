@@ -61,6 +61,11 @@ def total(values: T, first: IntArray) -> T:
     return np.add.reduceat(values, first[:-1])
 
 
+def mean(values: IntArray | FloatArray, first: IntArray) -> FloatArray:
+    """The mean of each part; parts are never empty."""
+    return np.add.reduceat(values, first[:-1]) / np.diff(first)
+
+
 def median(values: IntArray, first: IntArray, wanted: BoolArray | None = None) -> IntArray:
     """The median of each part (of an even number the mean of the two, rounded down), of the rows
     wanted.

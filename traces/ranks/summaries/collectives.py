@@ -12,7 +12,7 @@ from traces.account.host import input_copies
 from traces.account.pieces import REASONS, AbsentPieces
 from traces.arrays import FOREVER, BoolArray, IntArray, distinct, ints, none_of, order_of
 from traces.frozen import frozen
-from traces.groups import before_of, group_of, mask_of, passing, place_in_run, sums_of
+from traces.groups import before_of, count_of, group_of, mask_of, passing, place_in_run, sums_of
 from traces.intervals import Spans, covered_ns, instants_of, join, ns_in, subtract, union
 from traces.missing import Missing
 from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
@@ -331,7 +331,7 @@ def _by_order(stream: IntArray, operation: IntArray, group: IntArray) -> list[tu
 
 def _sequences(group: IntArray, number: IntArray) -> IntArray:
     """The recorded number within the group where all of a group have one, else the order."""
-    silent = np.bincount(group[number < 0], minlength=int(group.max(initial=-1)) + 1) > 0
+    silent = np.bincount(group[number < 0], minlength=count_of(group)) > 0
     turn, again = _turns(group), _turns(group_of(group, number) if len(group) else group)
     return np.where(silent[group], turn, number * _PARTS + np.minimum(again, _PARTS - 1))
 

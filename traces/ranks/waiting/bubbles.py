@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, IntArray, Rows, summed, zeros
+from traces.arrays import FOREVER, BoolArray, IntArray, Rows, listed, summed, zeros
 from traces.frozen import frozen
-from traces.groups import mask_of, sums_of
+from traces.groups import count_of, mask_of, sums_of
 from traces.missing import Missing, gap, known, or_gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
@@ -142,7 +142,7 @@ def _sent(
     calls = messages_beside(summaries).take(at)
     size = np.maximum(matched.recorded.rows.size_bytes[at], calls.received_bytes)
     is_shape = (size != UNKNOWN) & (size <= SHAPE.value)
-    key = matched.place[order] * (int(step.max()) + 1) + step[order]
+    key = matched.place[order] * count_of(step) + step[order]
     return Sent(
         stage[order],
         peer[order],
@@ -166,7 +166,7 @@ def _waited(
     first = matched.first
     spans = parts.spread(parts.varies(stage, first), first)
     is_message = mask_of(order, len(stage))
-    last_ns = np.full((len(pipelines.stage), int(step.max()) + 1), FOREVER)
+    last_ns = np.full((len(pipelines.stage), count_of(step)), FOREVER)
     # in order of start: the last one stays
     last_ns[matched.place[order], step[order]] = matched.end_ns[order]
     drains = spans & ~is_message & (step != UNKNOWN) & (stage != UNKNOWN)
@@ -214,7 +214,7 @@ def _stage(
     used = cells.whole & (cells.stage == stage)
     at = cells.place[used], cells.step[used]
     step_ns, work_ns = rounded(means(np.stack((grid.length_ns[at], grid.compute_ns[at]))))
-    ranks = tuple(np.flatnonzero(pipelines.stage == stage).tolist())
+    ranks = listed(np.flatnonzero(pipelines.stage == stage))
     made = partial(PipelineStage, ranks, or_gap(step_ns, NO_STEPS), or_gap(work_ns, NO_STEPS))
     count = len(at[0])
     if not count:

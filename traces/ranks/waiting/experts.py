@@ -18,7 +18,7 @@ from traces.arrays import (
     order_of,
 )
 from traces.frozen import frozen
-from traces.groups import group_of, places_of_each
+from traces.groups import count_of, group_of, places_of_each
 from traces.missing import Missing, gap
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
@@ -140,7 +140,7 @@ def _cells(
     group = label[place]
     first = parts.begins_of(group, layer, step)
     head = first[:-1]
-    mean = parts.total(work, first) / np.diff(first)
+    mean = parts.mean(work, first)
     most = parts.most(work, first)
     top = place[parts.first_most(work, first)]
     size = np.append(np.bincount(label[label != UNKNOWN]), 0)
@@ -175,8 +175,8 @@ def _pattern(cells: _ExpertCells) -> HotRank | Missing:
             "one step does not show whether it changes from step to step", "record several steps"
         )
     layer, place = group_of(cells.layer[mine]), cells.place[mine]
-    ranks = int(place.max()) + 1
-    shape = int(layer.max()) + 1, ranks
+    ranks = count_of(place)
+    shape = count_of(layer), ranks
     of_each = parts.sums(above, layer * ranks + place, shape[0] * ranks).reshape(shape)
     if of_each.max(axis=1).sum() >= enough:
         return HotRank.BY_LAYER

@@ -57,7 +57,7 @@ def routing_of(matched: Matched, slow: FloatArray, alike: LikeGroups) -> Routing
     is_told = _as_a_rule(matched, worked & (matched.operation != Operation.CONTROL))
     if not is_told.any():
         return Routing(None, 0.0, (), none_of(len(matched)))
-    mean = np.where(is_told, parts.total(work, first) / np.diff(first), 0.0)
+    mean = np.where(is_told, parts.mean(work, first), 0.0)
     above = np.where(is_told, parts.most(work, first), 0.0) - mean
     count_of_groups = len(matched.groups)
     by_group = parts.sums(above, matched.group, count_of_groups)

@@ -121,8 +121,7 @@ class Costs:
     together: ChangesTogether | Missing | None = None
 
     def of(self, wall: str) -> Cost | None:
-        cost: Cost | None = getattr(self, wall)
-        return cost
+        return getattr(self, wall)
 
 
 def measure_costs(

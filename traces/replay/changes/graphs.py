@@ -176,7 +176,7 @@ def _call_ns(recorded: Recorded, size: IntArray) -> IntArray:
     own_ns = recorded.graph.timing.own_ns
     is_graph = bools(["GraphLaunch" in name for name in recorded.call_names]) & (count > 0)
     if summed(is_graph) >= FEWEST.value:
-        return np.full(len(size), int(np.median(own_ns[is_graph])), dtype=np.int64)
+        return np.full(len(size), int(np.median(own_ns[is_graph])))
     single = (count == 1) & ~is_graph
     one_ns = float(np.median(own_ns[single])) if single.any() else 0.0
     return ints(CALL.value * one_ns + NODE.value * size)
