@@ -4,6 +4,7 @@ trace.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,8 @@ def read_configured(
     progress: Progress = silent,
     has_more: bool = False,
 ) -> FilesRead:
-    """Read both; a path that is None was not given.
+    """Read both; a path that is None was not given. A configuration that is none, and holds
+    lines of a log, is read as the log.
 
     A text of no kind that we know stops nothing where the other one, or `has_more` beside them,
     tells of the run: it is a problem of the file then. Raises `InputError` for a file that is
@@ -49,6 +51,7 @@ def read_configured(
     if not config:
         return FilesRead(log=logged, problems=problems)
 
+    from heuristics.config.versions import core_of_bridge
     from heuristics.run.run import Run
     from traces.settings.read import read_configuration
     from traces.settings.settings import FileProblem, NotAConfiguration
@@ -56,7 +59,12 @@ def read_configured(
     core = Run(given=given).config.core_text or (logged.versions.get("core") if logged else None)
     try:
         read = read_configuration(config, core)
+        if not core and (core := core_of_bridge(read.versions.get("bridge"))):
+            read = read_configuration(config, core)
     except NotAConfiguration as error:
+        if not log:
+            with suppress(InputError):
+                return FilesRead(log=_read_log(config, progress, is_all=True)[0])
         if not logged and not has_more:
             raise
         reason = f"not read as a configuration ({error}); everything else is judged"

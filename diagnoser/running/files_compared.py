@@ -20,22 +20,19 @@ from diagnoser.running.inputs.whole_names import with_whole_names
 from diagnoser.version import VERSION
 from reports.result.read import is_result
 from reports.rows import each
-from traces.errors import InputError, UsageError
+from traces.errors import UsageError
 from traces.files.beneath import opened
 from traces.files.plain_file import no_file
+from traces.formats.open import OF_RUNS
 from traces.missing import of_known
 from traces.names.file_names import told_path
 from traces.sections.section import copied
-from traces.settings.settings import NotAConfiguration
 
 if TYPE_CHECKING:
     from heuristics.comparison.files.side import FileSide
     from heuristics.config.about import Given
     from heuristics.judging.judgement import FilesRead
 
-_ENDINGS: Final = frozenset(
-    {".yaml", ".yml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".txt", ".log", ".out"}
-)
 _OF_RECORDINGS: Final = ("expect", "steps", "nvtx", "base_gpu", "new_gpu", "more_base")
 """Options that choose in a recording, or judge one."""
 _NO_CONFIGURATION: Final = ("schema_version", "traceEvents", "deviceProperties")
@@ -51,7 +48,7 @@ def is_of_files(path: Path) -> bool:
     if no_file(path) or (path.exists() and not path.is_file()):
         return False
     if path.suffix.lower() != ".json":
-        return path.suffix.lower() in _ENDINGS
+        return path.suffix.lower() in OF_RUNS
     # loads readers of configurations, which two traces need not
     from traces.settings.read import (
         LARGEST,
@@ -156,16 +153,12 @@ def _side(name: str, request: FilesComparison, given: Given) -> FileSide:
 def _read(
     config: Path | None, log: Path | None, request: FilesComparison, given: Given
 ) -> tuple[Path | None, Path | None, FilesRead]:
-    """What is given of a side; a file that is a log, by its name and its lines, is read as one."""
+    """What is given of a side; a file that is a log, by its name or its lines, is read as one."""
     if config and not log and config.suffix.lower() in (".log", ".out"):
         config, log = None, config
-    try:
-        return config, log, read_configured(config, log, given, request.progress)
-    except NotAConfiguration:
-        if log:
-            raise
-        try:
-            return None, config, read_configured(None, config, given, request.progress)
-        except InputError:
-            pass
-        raise
+    if config and not log and config.suffix.lower() in (".log", ".out"):
+        config, log = None, config
+    configured = read_configured(config, log, given, request.progress)
+    if configured.log and not log:
+        config, log = None, config
+    return config, log, configured

@@ -132,6 +132,8 @@ def balance_off(config: Config) -> bool | None:
     nor coefficient, is left open; with expert bias only a coefficient that somebody wrote counts.
     """
     kinds, loss = config.names(_KINDS), config.value(_LOSSES)
+    if kinds is None and config.known(_LOSSES):
+        kinds = ("aux_loss",)  # the default of both frameworks
     if kinds is None:
         return None
     if config.routing == "force_balance":
@@ -143,7 +145,7 @@ def balance_off(config: Config) -> bool | None:
     if not config.known(_LOSSES):
         return None
     losses = loss if isinstance(loss, tuple) else (loss,)
-    unsaid = [knob for knob in (_KINDS, _LOSSES) if config.settings.said(knob) == DEFAULT]
+    unsaid = [knob for knob in (_KINDS, _LOSSES) if config.settings.said(knob) in (DEFAULT, "")]
     by_bias = config.on("moe_router_enable_expert_bias") and _LOSSES in unsaid
     if by_bias or len(unsaid) == 2:
         return None

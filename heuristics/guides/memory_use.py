@@ -18,7 +18,7 @@ from traces.limits import HALF_A_WALL, QUARTER, WALL
 from traces.missing import Missing
 from traces.names.gpus import product_named
 from traces.settings.knobs import STAGE_LAYOUT, VIRTUAL_STAGES
-from traces.settings.settings import Values
+from traces.settings.settings import PROGRAMS, Values
 from traces.sizes.memory import ERROR, MemoryEstimate, by_stage, estimate
 from traces.training_log.memory import peak_memory, pieces_suffice
 
@@ -62,6 +62,8 @@ def estimated(run: Run) -> MemoryEstimate | Missing:
 def memory_estimate(run: Run) -> MemoryEstimate | Missing:
     """The same, by the function that counts."""
     config = run.config
+    if config.framework in PROGRAMS:
+        return Missing("memory_estimate", say("guides.not-counted"), ASK_MEMORY)
     return estimate(config.settings, config.core_text, precision=config.precision)
 
 

@@ -7,6 +7,7 @@ the workflow and the estimates, which a recording alone does not need.
 """
 
 from collections.abc import Callable, Mapping
+from operator import mul
 from typing import Final
 
 from msgspec import UNSET
@@ -47,13 +48,15 @@ from heuristics.words import say
 from heuristics.workflow.experiments import plan_of_experiments
 from heuristics.workflow.walk import walk
 from traces.frozen import frozen
-from traces.missing import Missing, OrMissing, known
+from traces.missing import Missing, OrMissing, known, of_known
 from traces.sections.section import copied
-from traces.settings.settings import PROGRAMS, FileProblem, Values
+from traces.settings.settings import FileProblem, Values
+from traces.settings.trainers import program_name
 from traces.sizes.memory import MemoryEstimate, calibrated
 from traces.sizes.peaks import Peak
 from traces.sizes.references import nearest, nearest_references
 from traces.sizes.throughput import grouped_flops_per_step, throughput
+from traces.spelling import counted
 from traces.training_log.iterations import FIRST, SteadyStep, steady_step
 from traces.training_log.memory import peak_memory
 from traces.training_log.own_lines import logged_run
@@ -168,11 +171,13 @@ def _legal(run: Run, problems: tuple[FileProblem, ...], refused: bool) -> OrMiss
     """That nothing refuses it is said of what was read: a Megatron's, and more of it than was
     not.
     """
-    if refused:
-        return False
     read, unread = entries_of(run.settings, problems)
-    if (framework := run.settings.framework) and framework in PROGRAMS:
-        why = say("findings.of-program", program=PROGRAMS[framework])
+    if program := program_name(run.settings.framework or ""):
+        why = say("findings.of-program", program=program, read=counted(read, "setting"))
+    elif refused:
+        return False
+    elif run.log and not (read or unread or run.observed.recorder):
+        why = say("findings.log-alone")
     elif unread and unread >= read:
         why = say("findings.hardly-read", read=read, unread=unread)
     else:
@@ -224,7 +229,8 @@ def _throughput(
     them.
     """
     settings, config = run.config.settings, run.config
-    if (length_ns := steady.median_ns if steady else evidence.step_ns) is None:
+    length_ns = steady.median_ns if steady else evidence.step_ns or _step_by_tokens(run)
+    if length_ns is None:
         count = len(run.log.iterations) if run.log else 0
         unsteady = say("findings.none-steady", count=f"{count:,}", first=f"{FIRST.value:.0f}")
         reason = unsteady if count else say("findings.no-step-time")
@@ -249,6 +255,13 @@ def _throughput(
         or UNSET,
         grouped_gemm=_grouped(run, evidence.grouped_step_ns, rates.peak) or UNSET,
     )
+
+
+def _step_by_tokens(run: Run) -> int | None:
+    """The step whose tokens, by batch and sequence, go at the rate that the log prints."""
+    tokens = of_known(mul, run.config.global_batch, run.config.positive("seq_length"))
+    *_, rate = (run.log.figures if run.log else {}).get("tokens_per_s", (0.0,))
+    return round(tokens / rate * 1e9) if tokens and rate else None
 
 
 def _grouped(run: Run, step_ns: int | None, peak: Peak | None) -> GroupedSpeed | None:

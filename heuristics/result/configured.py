@@ -298,7 +298,8 @@ class Throughput(Section):
 class Log(Section):
     """What the training log tells. `iterations_ns`: its last steady ones, as two runs are compared.
 
-    `overlaps_on`: overlaps that a line says are set up, by knob, each with its line.
+    `overlaps_on`: overlaps that a line says are set up, by knob, each with its line. `figures`: the
+    first and the last that its lines of steps print.
     """
 
     name: FileName
@@ -316,3 +317,4 @@ class Log(Section):
     skipped_lines: tuple[Count, ...]
     versions: Mapping[Key, GivenText]
     overlaps_on: Mapping[Key, Count]
+    figures: Mapping[Key, tuple[float, float]] | UnsetType = UNSET

@@ -76,6 +76,12 @@ def _log(log: Log, result: Result) -> Blocks:
     if overlaps:
         named = around("Set up, by the log's own lines: ", joined(overlaps), ".")
         yield statement(named, "Overlaps")
+    printed = [
+        words_of("printed")[key].format(" to ".join(dict.fromkeys(map(rounded, span))))
+        for key, span in (log.figures or {}).items()
+    ]
+    if printed:
+        yield statement(f"{'; '.join(printed)}.", "Printed")
     step, peak = known(log.steady_step_ns), log.peak_allocated_bytes
     if step is None:
         return

@@ -28,7 +28,6 @@ from reports.rows import each, those
 from traces.missing import Missing, known
 from traces.settings.derive import DEFAULT
 from traces.settings.knobs import FIRST, is_before_tables
-from traces.settings.settings import PROGRAMS
 from traces.spelling import counted
 from traces.texts import Texts
 
@@ -45,7 +44,7 @@ _LINE: Final = 78
 
 def answer(result: Result, configuration: Configuration) -> tuple[str, Tone]:
     """The answer in a few words; a fact that it waits for stands in it."""
-    if isinstance(configuration.legal, Missing) or other_program(configuration):
+    if isinstance(configuration.legal, Missing):
         return "READ IN PART", Tone.NOTICE
     if not configuration.legal:
         return "NOT LEGAL", Tone.BAD
@@ -142,20 +141,16 @@ def _undecided(result: Result) -> tuple[UndecidedRule, ...]:
 
 def other_program(configuration: Configuration) -> str:
     """The program that is no Megatron whose configuration this is; empty where it is Megatron's."""
-    for program, name in PROGRAMS.items():
-        if program == configuration.framework:
-            return name
-    return ""
+    # loads readers of configurations, which a page without one need not
+    from traces.settings.trainers import program_name
+
+    return program_name(known(configuration.framework) or "")
 
 
 def legal_words(result: Result, configuration: Configuration) -> str:
-    if program := other_program(configuration):
-        return (
-            f"A configuration of {program}, of which little is read: whether it is legal is not "
-            "checked."
-        )
     if isinstance(configuration.legal, Missing):
-        return f"{sentence(configuration.legal.reason)} {sentence(configuration.legal.cure)}"
+        cure = "" if other_program(configuration) else f" {sentence(configuration.legal.cure)}"
+        return f"{sentence(configuration.legal.reason)}{cure}"
     used = configuration.versions
     core = optional("Megatron-Core {}", used.core)
     if is_before_tables(known(used.core)):

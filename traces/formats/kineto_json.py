@@ -59,13 +59,16 @@ _RECORD: Final = (
 )
 _AGAIN: Final = "Let its writer finish and copy it again, or export the trace again."
 
+_BEGINS: Final = compiled(r"\s*(\{\s*([\"}]|$)|\[\s*([{\[\]]|$))")
+"""What no log and no TOML begins with."""
 _Parts = dict[str, list[Table]]
 """By table, in the order of the file."""
 
 
 def looks_like_json(head: bytes) -> bool:
     """Whether a file that begins so is an object or a list of JSON."""
-    return head.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
+    begins = head.removeprefix(BYTE_ORDER_MARK).decode("latin-1")
+    return _BEGINS.match(begins) is not None
 
 
 def load(path: Path, progress: Progress) -> tuple[Mapping[str, object], dict[str, Table]]:

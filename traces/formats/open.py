@@ -25,6 +25,10 @@ from traces.progress import Progress, silent
 from traces.recording.traps import Trap
 
 _ReadTables = Callable[[SqliteTables, str], Columns]
+OF_RUNS = frozenset(
+    {".yaml", ".yml", ".toml", ".sh", ".bash", ".sbatch", ".slurm", ".py", ".txt", ".log", ".out"}
+)
+"""Endings of configurations and logs; those in JSON are told by what they hold."""
 _KNOWN = (
     "A trace is an .nsys-rep, a .qdrep, an SQLite export of one, or the PyTorch profiler's "
     ".json(.gz)."
@@ -87,6 +91,11 @@ def _read(path: Path, options: ReadOptions, progress: Progress, read: _ReadTable
         )
     if head.startswith(GZIP_MAGIC) or looks_like_json(head):
         return read_kineto(path, progress)
+    if path.suffix.lower() in OF_RUNS:
+        raise NotATrace(
+            f"{path} is a log or a configuration of a run, and no trace. Type moe-diag "
+            f"check-config {path}, or give it beside a trace with --log or --config."
+        )
     raise NotATrace(f"{path} is no trace we know. {_KNOWN}")
 
 

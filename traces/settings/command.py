@@ -21,7 +21,7 @@ from traces.settings.corrections import Correction, alias, corrected_flag, is_al
 from traces.settings.draft import Draft
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import Knob, by_flag, knobs
-from traces.settings.names import launcher_flags, lm_flags, nearest_in, say_unknown, shown
+from traces.settings.names import bridges, launcher_flags, lm_flags, nearest_in, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_flag
 from traces.settings.settings import NotAConfiguration
 from traces.settings.shell import UNKNOWN, Command, Script, Word, Words, files, read_script, texts
@@ -331,3 +331,5 @@ def _container(draft: Draft, script: Script) -> None:
     for word in (*words, *script.assigned.values(), *script.directives):
         if match := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(word.text):
             draft.versions["container"] = f"nemo:{match[1]}"
+            if draft.framework == "megatron_bridge" and match[1] in bridges():
+                draft.versions["bridge"] = bridges()[match[1]]

@@ -19,7 +19,7 @@ from traces.toml_tables import TableRow, read_table
 
 _BETWEEN: Final = compiled(r"[-_/ ]+")
 _SAYS_NOTHING: Final = compiled(
-    r"base|exp|instruct|chat|it|hf|thinking|think|zero|original|bf16|fp8|fp4|nvfp4|mxfp4|\d{4,9}|v\d{1,9}(\.\d{1,9})?|16e|128e"
+    r"base|exp|instruct|chat|it|hf|thinking|think|zero|original|bf16|fp8|fp4|nvfp4|mxfp4|\d{4,9}|v\d{1,9}(\.\d{1,9})?|16e|128e|671b"
 )
 
 

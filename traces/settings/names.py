@@ -36,6 +36,7 @@ class _Known(TableRow):
     open_groups: Names
     words: Names
     launchers: dict[str, str]
+    bridges: dict[str, str]
     shared: dict[str, Names]
     own: dict[str, Names]
 
@@ -69,6 +70,11 @@ def known_words() -> frozenset[str]:
 def launcher_flags() -> dict[str, str]:
     """Flags of launchers and of `#SBATCH`, each with what it counts."""
     return _known().launchers
+
+
+def bridges() -> dict[str, str]:
+    """NVIDIA's NeMo containers, each with its Megatron-Bridge."""
+    return _known().bridges
 
 
 def long_flag(flag: str) -> str:

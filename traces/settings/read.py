@@ -26,13 +26,8 @@ from traces.settings.derive import add_defaults, add_derived, add_ranks
 from traces.settings.draft import Draft
 from traces.settings.knobs import FIRST, knobs, release
 from traces.settings.names import bridge_groups
-from traces.settings.settings import Configuration, NotAConfiguration
-from traces.settings.trainers import (
-    take_flags_of_titan,
-    take_toml,
-    take_trainer_document,
-    take_trainer_script,
-)
+from traces.settings.settings import PROGRAMS, Configuration, NotAConfiguration
+from traces.settings.trainers import take_toml, take_trainer_document, take_trainer_script
 from traces.settings.yaml_files import YamlDocument, is_flat, take_flat
 
 LARGEST: Final = Limit(
@@ -68,9 +63,7 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
     draft = Draft(name, core=release(core_version))
     if has_arguments(text):
         _take_log(draft, text)
-    elif (name.lower().endswith(".toml") and take_toml(draft, text)) or take_flags_of_titan(
-        draft, text
-    ):
+    elif name.lower().endswith(".toml") and take_toml(draft, text):
         pass
     elif _is_yaml(text, name):
         _take_document(draft, text)
@@ -83,7 +76,7 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
         if draft.framework == "megatron_lm":
             add_derived(draft, is_complete)
     is_said = draft.by_knob or draft.unclear or any(problem.instead for problem in draft.problems)
-    if draft.problems and not is_said:
+    if draft.problems and not is_said and draft.framework not in PROGRAMS:
         raise NotAConfiguration(f"{name}: no setting in it that we know; {GIVE}")
     add_ranks(draft)
     _refuse_two_names(draft)

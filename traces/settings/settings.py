@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from operator import contains, eq, gt
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from traces.errors import InputError
 from traces.frozen import frozen
@@ -37,9 +37,23 @@ def entries_of(value: Value) -> tuple[Scalar | None, ...]:
     return (value,)
 
 
-Framework = Literal["megatron_lm", "megatron_bridge", "torchtitan", "deepspeed"]
-PROGRAMS: Final = {"torchtitan": "torchtitan", "deepspeed": "DeepSpeed"}
-"""Those that are no Megatron, as people call them."""
+Framework = Literal[
+    "megatron_lm",
+    "megatron_bridge",
+    "torchtitan",
+    "deepspeed",
+    "automodel",
+    "llamafactory",
+    "axolotl",
+    "swift",
+    "transformers",
+    "accelerate",
+    "huggingface",
+    "verl",
+    "nemo_rl",
+]
+PROGRAMS: Final[tuple[Framework, ...]] = get_args(Framework)[2:]
+"""Those that are no Megatron."""
 
 
 @frozen

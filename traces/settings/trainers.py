@@ -1,42 +1,47 @@
-"""Programs that train with Megatron, and two that do not: what of their configuration is alike is
-read.
+"""Programs that train with Megatron, and others that do not: what of their configuration is alike
+is read.
 
 What each calls its settings, and where they stand, are rows of trainers.toml.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from math import prod
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import tomli
 from msgspec import Struct
 
 from traces.errors import UsageError
 from traces.frozen import frozen
-from traces.patterns import Pattern, compiled, whole_number
-from traces.settings.bridge import OVERRIDE, hydra_value, take, take_path
+from traces.patterns import Pattern, compiled
+from traces.settings.bridge import OVERRIDE, hydra_value, take_path
 from traces.settings.command import Flag, flags_of, take_environment, take_flag
 from traces.settings.corrections import is_alias, spellings
 from traces.settings.derive import DEFAULT, add_derived
 from traces.settings.draft import Draft
 from traces.settings.knobs import by_flag, by_path, knobs
 from traces.settings.model_names import model_named
-from traces.settings.settings import Framework, NotAConfiguration, Values, settings
+from traces.settings.settings import (
+    PROGRAMS,
+    Framework,
+    NotAConfiguration,
+    Values,
+    settings,
+)
 from traces.settings.shell import UNKNOWN, Command, Script, files, read_script
-from traces.settings.values import Raw
+from traces.settings.values import NotAValue, Raw, value_of
 from traces.settings.yaml_files import DEEPEST, YamlDocument, take_argument
 from traces.texts import Texts
 from traces.toml_tables import read_keyed
 
 _REFERENCE: Final = compiled(r"\$\{([\w.]+)\}")
 _SIZE: Final = compiled(r"[1-9]\d{0,5}")
-_ASSIGNED: Final = compiled(r"(?m)^[ \t]*(\w+)[ \t]*=")
-_FLAG: Final = compiled(
-    r"--((?:training|parallelism)\.[a-z_]{1,40}(?:\.[a-z_]{1,40})?)(?:=|\s{1,4})[\"']?(-?[0-9]{1,9})\b"
-)
-_MAY_BE_NONE: Final = ("data_loader.num_workers", "deepspeed.zero_stage")
+_ASSIGNED: Final = compiled(r"(?m)(?:^|[{,])[ \t]*(\w+)[ \t]*=")
+_UNLESS_SET: Final = compiled(r"\$\{[A-Z_]+:([^${}]*)\}")
+_NOT_OF_NAME: Final = compiled(r"([-_](mcore|torch_dist|hf|slime)|\.yaml)$")
 
 
 class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,24 +49,24 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     id: str
     name: str
-    form: Literal["paths", "arguments", "numbers"]
-    module: Pattern | None
-    write: str
+    form: Literal["paths", "arguments", "own"]
     source: str
+    write: str = ""
+    module: Pattern | None = None
     places: dict[str, str] = {}
     files: Texts = ()
     marks: Texts = ()
-    alone: str = ""
+    alone: Texts = ()
     keys: Texts = ()
     written: Literal["yaml", "toml"] = "yaml"
     under: dict[str, str] = {}
     own: dict[str, str] = {}
     sets: dict[str, Values] = {}
+    found: dict[str, dict[str, Pattern]] = {}
     model: Texts = ()
-    of_model: Values = {}
     defaults: Values = {}
     ranks: Texts = ()
-    framework: Framework
+    framework: Framework | None = None
 
     def group_of(self, path: str) -> str:
         """The path that Bridge has for it; empty where it stands nowhere that Megatron's settings
@@ -69,7 +74,7 @@ class Trainer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """
         above = max((key for key in self.under if path.startswith(f"{key}.")), key=len, default="")
         if above:
-            return f"{self.under[above]}{path.removeprefix(above)}"
+            return f"{self.under[above]}{path.removeprefix(above)}".removeprefix(".")
         return ""
 
 
@@ -94,6 +99,12 @@ class TrainerEntry:
     is_told: bool = True
 
 
+def program_name(framework: str) -> str:
+    """The program that is no Megatron, as people call it; empty where it is Megatron."""
+    named = (one.name for one in trainers() if one.id == framework in PROGRAMS)
+    return next(named, "")
+
+
 @cache
 def trainers() -> tuple[Trainer, ...]:
     """The rows, in the order in which a command or a file is held against them."""
@@ -101,79 +112,43 @@ def trainers() -> tuple[Trainer, ...]:
 
 
 def take_toml(draft: Draft, text: str) -> bool:
-    """Take a TOML of torchtitan's sections; False where it is none. Raises `NotAConfiguration`."""
+    """Take a TOML of one of these programs; False where it is none. Raises `NotAConfiguration`."""
     try:
         document = tomli.loads(text)
     except (tomli.TOMLDecodeError, RecursionError) as error:
         cure = "correct it, or give the command line"
         raise NotAConfiguration(f"{draft.name}: broken TOML; {cure}") from error
-    if not (trainer := _trainer_of({*document}, "toml")):
-        return False
-    _take_numbers(draft, trainer, _entries_of(document, trainer, text))
-    return True
-
-
-def _entries_of(document: Mapping[str, Any], trainer: Trainer, text: str) -> Iterator[TrainerEntry]:
     lines = dict[str, int]()
     for match in _ASSIGNED.finditer(text):
-        lines.setdefault(match[1], _line_at(text, match.end()))
-    for path in trainer.own:
-        value: Any = document
-        for step in path.split("."):
-            value = value.get(step) if isinstance(value, dict) else None
-        yield TrainerEntry(path, value, lines.get(path.rpartition(".")[2], 1))
+        lines.setdefault(match[1], text.count("\n", 0, match.end()) + 1)
+    return _take_document(draft, "toml", {*document}, _leaves(document, "", lines))
 
 
-def _line_at(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
-
-
-def take_flags_of_titan(draft: Draft, text: str) -> bool:
-    """Take the flags of a script that starts torchtitan; False where it does not, or with none."""
-    flags = [
-        TrainerEntry(flag[1], flag[2], _line_at(text, flag.start()))
-        for flag in _FLAG.finditer(text)
-    ]
-    for trainer in trainers():
-        if flags and trainer.written == "toml" and trainer.module and trainer.module.search(text):
-            _take_numbers(draft, trainer, flags)
-            return True
-    return False
+def _leaves(
+    table: Mapping[str, Any], above: str, lines: Mapping[str, int]
+) -> Iterator[TrainerEntry]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{above}{key}.", lines)
+        else:
+            yield TrainerEntry(f"{above}{key}", value, lines.get(key, 1))
 
 
 def take_trainer_document(draft: Draft, document: YamlDocument) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
-    if not (trainer := _trainer_of({*document.outermost()}, "yaml")):
-        return False
-    entries = {}
-    for entry in document.entries(int(DEEPEST.value)):
-        entries[entry.dotted] = TrainerEntry(entry.dotted, entry.raw, entry.line)
-    if trainer.form == "numbers":
-        _take_numbers(draft, trainer, entries.values())
-        return True
-    if not any(map(trainer.group_of, entries)):
-        return False
-    _take_entries(draft, trainer, [_resolved(entry, entries) for entry in entries.values()])
-    return True
+    entries = document.entries(int(DEEPEST.value))
+    said = (TrainerEntry(entry.dotted, entry.raw, entry.line) for entry in entries)
+    return _take_document(draft, "yaml", {*document.outermost()}, said)
 
 
-def _trainer_of(keys: Set[str], syntax: str) -> Trainer | None:
+def _take_document(draft: Draft, syntax: str, keys: Set[str], said: Iterable[TrainerEntry]) -> bool:
     for trainer in trainers():
-        if trainer.written == syntax and (trainer.alone in keys or len(keys & {*trainer.keys}) > 1):
-            return trainer
-    return None
-
-
-def _take_numbers(draft: Draft, trainer: Trainer, entries: Iterable[TrainerEntry]) -> None:
-    draft.framework = trainer.framework
-    for entry in entries:
-        knob, number = trainer.own.get(entry.path), whole_number(str(entry.raw))
-        if knob in ("bf16", "fp16"):
-            draft.put(knob, entry.raw is True, entry.line)
-        elif knob is not None and number is not None and (number > 0 or knob in _MAY_BE_NONE):
-            draft.put(knob, number, entry.line)
-    what = "only batch, sizes and what known incidents ask for is read"
-    draft.problem(None, f"of a configuration of {trainer.name} {what}")
+        known = {*trainer.alone}, {*trainer.keys}
+        if trainer.written == syntax and (keys & known[0] or len(keys & known[1]) > 1):
+            entries = {entry.path: entry for entry in said}
+            _take_entries(draft, trainer, [_resolved(one, entries) for one in entries.values()])
+            return True
+    return False
 
 
 def take_trainer_script(draft: Draft, text: str) -> bool:
@@ -199,9 +174,9 @@ def take_trainer_script(draft: Draft, text: str) -> bool:
 
 def _starts(command: Command, trainer: Trainer) -> bool:
     names = [word.name for word in command.words]
-    if trainer.module and trainer.form == "paths":
-        return any(map(trainer.module.fullmatch, names))
-    is_program = not files(command.words).isdisjoint(trainer.files)
+    if trainer.module and any(map(trainer.module.fullmatch, names)):
+        return True
+    is_program = not trainer.files or not files(command.words).isdisjoint(trainer.files)
     return is_program and not {*trainer.marks}.isdisjoint(names)
 
 
@@ -216,7 +191,8 @@ def _entries_of_command(trainer: Trainer, command: Command) -> Iterator[TrainerE
                 yield TrainerEntry(match[2], hydra_value(match[3]), word.line, word.is_told)
         return
     for flag in flags_of(command.words):
-        name = flag.name if _is_megatrons(flag) else flag.name.lstrip("-").replace("-", "_")
+        is_theirs = trainer.form == "arguments" and _is_megatrons(flag)
+        name = flag.name if is_theirs else flag.name.lstrip("-").replace("-", "_")
         yield TrainerEntry(name, _value(flag), flag.line, flag.is_told)
 
 
@@ -243,6 +219,9 @@ def _resolved(entry: TrainerEntry, every: Mapping[str, TrainerEntry]) -> Trainer
     """
     if not isinstance(entry.raw, str) or "${" not in entry.raw:
         return entry
+    usual = _UNLESS_SET.sub(lambda match: match[1], entry.raw)
+    if "${" not in usual:
+        return replace(entry, raw=usual)
     match = _REFERENCE.fullmatch(entry.raw.strip())
     raw = every[match[1]].raw if match and match[1] in every else None
     is_told = raw is not None and not (isinstance(raw, str) and "${" in raw)
@@ -250,32 +229,47 @@ def _resolved(entry: TrainerEntry, every: Mapping[str, TrainerEntry]) -> Trainer
 
 
 def _take_entries(draft: Draft, trainer: Trainer, entries: Iterable[TrainerEntry]) -> None:
-    draft.framework = trainer.framework
     every = {entry.path: entry for entry in entries}
+    is_megatron = trainer.form == "arguments" or any(map(trainer.group_of, every))
+    draft.framework = trainer.framework if is_megatron else cast(Framework, trainer.id)
     for said in every.values():
         if said.is_told:
             _take_one(draft, trainer, said)
     _take_ranks(draft, trainer, every)
     _take_model(draft, trainer, every)
     draft.fill(settings(trainer.defaults, DEFAULT))
-    add_derived(draft, False)
-    note = f"of {trainer.name} its Megatron part is read; a setting is written as {trainer.write}"
+    note = f"of a configuration of {trainer.name} what has a meaning here is read"
+    if is_megatron:
+        add_derived(draft, False)
+        part = f"of {trainer.name} its Megatron part is read"
+        note = f"{part}; a setting is written as {trainer.write}"
     draft.problem(None, note)
 
 
 def _take_one(draft: Draft, trainer: Trainer, entry: TrainerEntry) -> None:
     if (own := trainer.own.get(entry.path)) is not None:
-        take(draft, knobs()[own], entry.path.rpartition(".")[2], entry.raw, entry.line)
+        _put(draft, own, entry.raw, entry.line)
         return
     for knob, value in trainer.sets.get(f"{entry.path}={str(entry.raw).lower()}", {}).items():
-        draft.put(knob, value, entry.line)
-    if trainer.form == "arguments":
-        take_argument(draft, entry.path, entry.raw, entry.line)
-        return
+        _put(draft, knob, value, entry.line)
+    for knob, pattern in trainer.found.get(entry.path, {}).items():
+        if match := pattern.search(str(entry.raw)):
+            _put(draft, knob, match[1], entry.line)
     path = trainer.group_of(entry.path)
-    known = path in by_path() or path in spellings() or is_alias(path)
-    if known and entry.raw is not None:
+    if trainer.form == "arguments":
+        take_argument(draft, path or entry.path, entry.raw, entry.line)
+    elif (path in by_path() or path in spellings() or is_alias(path)) and entry.raw is not None:
         take_path(draft, path, entry.raw, entry.line)
+
+
+def _put(draft: Draft, knob: str, raw: Any, line: int) -> None:
+    """Set a knob by a program's own word; `auto`, or a number below 0, leaves it to the program."""
+    try:
+        value = value_of(knobs()[knob], raw)
+    except NotAValue:
+        return
+    if raw is not None and not (isinstance(value, int) and value < 0):
+        draft.put(knob, value, line)
 
 
 def _take_ranks(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEntry]) -> None:
@@ -287,9 +281,9 @@ def _take_ranks(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEnt
             line = line or entries[name].line
         else:
             sizes.append(int(usual or 0))
-    if sizes[-1]:
+    if sizes and sizes[-1]:
         draft.put("launcher.gpus_per_node", sizes[-1], line)
-    if all(sizes) and "world_size" not in draft.by_knob:
+    if sizes and all(sizes) and "world_size" not in draft.by_knob:
         draft.put("world_size", prod(sizes), line)
 
 
@@ -303,16 +297,13 @@ def _size(entry: TrainerEntry) -> int:
 
 def _take_model(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEntry]) -> None:
     """The sizes of a model that we know by its name, where the file does not set them itself."""
-    for name in trainer.model:
-        entry = entries.get(name)
-        if not entry or not isinstance(entry.raw, str) or UNKNOWN in entry.raw:
+    for words in trainer.model:
+        said = [entries[word] for word in words.split() if word in entries]
+        name = " ".join(str(entry.raw).rstrip("/") for entry in said)
+        if not name or UNKNOWN in name:
             continue
         try:
-            model = model_named(
-                compiled(r"[-_](mcore|torch_dist|hf)$").sub("", entry.raw.rstrip("/"))
-            )
+            draft.fill(model_named(_NOT_OF_NAME.sub("", name)).settings)
         except UsageError:
             continue
-        draft.fill(model.settings)
-        draft.fill(settings(trainer.of_model, f"the model {model.name}"))
         return

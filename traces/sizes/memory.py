@@ -89,7 +89,7 @@ def by_stage(
     model = model_size(settings, any_vocabulary=True)
     if isinstance(model, Missing):
         return model
-    untrained = settings.value("peft.dim") is not None
+    untrained = any(map(settings.value, ("peft", "peft.dim")))
     sharded = True in map(settings.value, ("ddp.use_megatron_fsdp", "use_torch_fsdp2"))
     if untrained or sharded:
         what = "weights that are not trained (PEFT)" if untrained else "fully sharded weights"

@@ -250,6 +250,8 @@ def _is_excerpt(log: TrainingLog) -> bool:
     """
     if log.settings or log.versions or log.theoretical or log.first("training-begins"):
         return False
+    if log.planned_iterations is None and log.line_count == len(log.iterations) <= FIRST.value:
+        return True  # some lines and nothing else were copied
     before = log.iterations[0].index - _covered(log.iterations[:3])
     return before >= (FIRST.value if len(log.iterations) > 1 else EXCERPT_FROM.value)
 

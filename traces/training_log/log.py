@@ -124,7 +124,8 @@ class TrainingLog:
     too; None where training never began in it. `planned_iterations`: how many the run was to make.
     `unknown_error`: its first error, where that is none of the lines that we know. `loading_fracs`:
     parts of a step that it waited for data, as trainers print them; `batch_ns`: how long making a
-    batch took, where a timer prints that.
+    batch took, where a timer prints that. `figures`: what lines of steps print, by the keys of
+    step_lines.toml: the first and the last.
     """
 
     name: str
@@ -143,6 +144,7 @@ class TrainingLog:
     unknown_error: Message | None = None
     loading_fracs: tuple[float, ...] = ()
     batch_ns: tuple[int, ...] = ()
+    figures: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def those(self, *ids: str) -> Iterator[Message]:
         return (message for message in self.messages if message.id in ids)

@@ -24,7 +24,7 @@ from traces.patterns import compiled
 from traces.progress import Progress, silent
 from traces.sections.section import copied
 from traces.settings.settings import Setting, Settings
-from traces.training_log import blocks, iterations, memory, own_lines, titan
+from traces.training_log import blocks, iterations, memory, own_lines, step_lines
 from traces.training_log.known_lines import KnownLines
 from traces.training_log.log import Message, TrainingLog, holds_one
 
@@ -60,8 +60,7 @@ _COLOUR: Final = compiled(r"\x1b\[[0-9;]*m")
 
 
 def read_log(path: Path, known: KnownLines, progress: Progress = silent) -> TrainingLog:
-    """Read a log of Megatron-LM, Megatron-Bridge or torchtitan, plain or gzip; `known`: lines to
-    look for.
+    """Read a log of a trainer that we know, plain or gzip; `known`: lines to look for.
 
     No line raises: lines that are no text, or too long, are skipped and counted.
 
@@ -126,7 +125,8 @@ class _Reading:
         self._kept = defaultdict[str, list[Any]](list)
         self._known, self._iterations = known, iterations.IterationLines()
         self._tracebacks, self._blocks = memory.Tracebacks(), blocks.Blocks(name)
-        self._titan = titan.TitanLines()
+        self._steps = step_lines.StepLines()
+        self.figures = self._steps.figures
         self._count = Counter[str]()
         self._failed = False
         self._sizes = dict[str, Setting]()
@@ -182,17 +182,18 @@ class _Reading:
             self._said(number, text)
 
     def _waited(self, number: int, text: str) -> bool:
-        """A line of torchtitan's, or a timer of batches."""
+        """A line of a step of another trainer, or a timer of batches."""
         if (batch_ns := own_lines.batch_ns_in(text)) is not None:
             self.batch_ns.append(batch_ns)
             return True
-        if not (step := self._titan.take(number, text)):
+        if not (step := self._steps.take(number, text)):
             return False
-        if step.iteration is not None:
-            self._iterations.add(step.iteration)
-        self._keep("memory", step.memory)
-        if step.loading_frac is not None:
-            self.loading_fracs.append(step.loading_frac)
+        iteration, report, loading_frac = step
+        if iteration:
+            self._iterations.add(iteration)
+        self._keep("memory", report)
+        if 0 < loading_frac <= 1:
+            self.loading_fracs.append(loading_frac)
         return True
 
     def _traceback(self, text: str) -> bool:
@@ -238,6 +239,8 @@ class _Reading:
 
     def log(self) -> TrainingLog:
         timed, error = self._iterations.result(), self._first_error
+        if timed and self._iterations.planned is None and (rate := timed[-1].tflops_per_gpu):
+            self.figures.setdefault("tflops_per_gpu", (rate, rate))
         has_begun = bool(timed or self._count["training-begins"])
         has_ended = bool(self._failed or self._count["ended"] or self._iterations.last_of_run)
         printed = self._blocks.settings(self.versions.get("core"))
@@ -295,6 +298,6 @@ def _words(known: KnownLines) -> tuple[bytes, ...]:
         *known.words(),
         *blocks.WORDS,
         *own_lines.WORDS,
-        *titan.WORDS,
+        *step_lines.words(),
     }
     return tuple(word for word in sorted(words) if not any(part in word for part in words - {word}))

@@ -86,7 +86,8 @@ def normal_throughput(run: Run) -> NormalThroughput | Missing:
     settings, gpu = run.config.settings, gpu_family(run.gpu or "") or run.gpu
     model = model_size(settings)
     if isinstance(model, Missing):
-        return Missing(_PATH, say("layouts.expected-sizes"), model.cure)
+        why = model.reason if "num_layers" in settings else say("layouts.expected-sizes")
+        return Missing(_PATH, why, model.cure)
     if gpu is None:
         return Missing(_PATH, say("layouts.expected-gpu"), say("layouts.expected-gpu-cure"))
     rows = nearest_references(settings, gpu, run.precision)

@@ -30,7 +30,7 @@ def run_of(said: Mapping[str, object]) -> Run:
     idle, program = words.pop("idle", None), cast(Framework | None, words.pop("program", None))
     costs: dict[WallId, tuple[str, float | None]] = {"host_overhead": ("launch", words.pop("host", None))}
     costs["communication"] = ("ep_dispatch", words.pop("exchanges", None))
-    family = words.pop("family", None)
+    family, tight = words.pop("family", None), words.pop("memory_tight", None)
     run = run_with(words)
     by_kind = {wall: {kind: round((part or 0) * WINDOW_NS)} for wall, (kind, part) in costs.items() if part}
     log = TrainingLog(
@@ -42,7 +42,7 @@ def run_of(said: Mapping[str, object]) -> Run:
         messages=tuple(Message(id, 910, timeout if id == "collective-timeout" else {}) for id in lines),
         loading_fracs=() if waits is None else (waits,),
     )
-    given = replace(run.given, family=family)
+    given = replace(run.given, family=family, memory_tight=tight)
     settings = replace(run.settings, framework=program or run.settings.framework)
     return replace(
         run,

@@ -321,6 +321,20 @@ def test_torchtitans_lines_give_steps_rates_memory_and_the_wait_for_data(tmp_pat
     assert loading_frac(log, steady_step(log)) == 0.76
 
 
+@pytest.mark.parametrize(("line", "figures", "steady_ns"), [
+    ("step 20 | epoch 0 | mem 58.50 GiB | tps 2,000.0", {"tokens_per_s": 2000, "allocated_gib": 58.5}, None),
+    ("x - step:4 - timing_s/step:2.5 - perf/mfu/actor:0.1", {"step_s": 2.5, "mfu_frac": 0.1}, 2_500_000_000),
+    ("{'global_step/max_steps': '5/8', 'train_speed(s/it)': 2.0}", {"step_s": 2}, 2_000_000_000),
+    ("Step Time : 2.00s GPU utilization: 500.0MODEL_TFLOP/s/GPU", {"tflops_per_gpu": 500}, 2_000_000_000),
+])  # fmt: skip
+def test_one_line_of_a_trainer_that_was_copied_tells_its_figures(
+    tmp_path: Path, line: str, figures: dict[str, float], steady_ns: int | None
+) -> None:
+    log = log_of(tmp_path, line)
+    assert log.figures == {key: (value, value) for key, value in figures.items()}
+    assert getattr(steady_step(log), "median_ns", None) == steady_ns
+
+
 def test_a_timer_of_batches_tells_the_wait_for_data(tmp_path: Path) -> None:
     timer = "    batch-generator ................................: (10.00, 500.00)"
     log = log_of(tmp_path, *(line for index in range(20, 24) for line in (iteration(index, 1000), timer)))
