@@ -206,9 +206,8 @@ def row(
     cells_made = list[Cell]()
     for place, entry in enumerate(cells):
         if isinstance(entry, str) and place in numbers:
-            cells_made.append(Quantity(entry))
-        else:
-            cells_made.append(entry if isinstance(entry, Quantity) else words(entry))
+            entry = Quantity(entry)
+        cells_made.append(entry if isinstance(entry, Quantity) else words(entry))
     return BlockRow(tuple(cells_made), tone=tone, id=id)
 
 

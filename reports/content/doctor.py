@@ -30,17 +30,12 @@ from traces.columns import TraceInfo
 from traces.cures import cure
 from traces.measure.capture import Capture
 from traces.recording.line import passes, profiler_call, question_for, recording
-from traces.recording.options import Question
 from traces.recording.recorder import TORCH, recorded_by
 from traces.recording.traps import Trap
 from traces.spelling import counted, duration, percent
 
 _TONES: Final = {"good": Tone.GOOD, "usable": Tone.NOTICE, "useless": Tone.BAD}
 _CAPTURE: Final = "moe-diag capture --for"
-_PASSES: Final = {
-    Question.MEMORY: "Memory in use, from the program's start:",
-    Question.METRICS: "GPU counters, in a pass of their own:",
-}
 
 
 def page(
@@ -141,4 +136,4 @@ def _line(info: TraceInfo, lacking: list[str]) -> Blocks:
     yield from commands(recording(question))
     yield Command("With the framework's flags:", f"{_CAPTURE} {question}")
     for other in passes(lacking):
-        yield Command(_PASSES[other], f"{_CAPTURE} {other}")
+        yield Command(words_of("pass")[other], f"{_CAPTURE} {other}")

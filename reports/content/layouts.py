@@ -18,7 +18,6 @@ from reports.content.blocks import (
     Tone,
     items,
     row,
-    table,
     words,
 )
 from reports.content.check_numbers import memory_parts, memory_table
@@ -124,14 +123,7 @@ def _table(plan: Layouts, everything: bool) -> Table:
             rows.append(_row(layout))
             tight |= layout.room == "tight"
     left_out = len(plan.layouts) - len(rows)
-    return table(
-        "Layouts",
-        ("", "TP", "CP", "PP", "VPP", "EP", "MBS", "Recompute", "Dispatcher", "Memory"),
-        rows,
-        _NUMBERS,
-        when(tight, "!: nearly full."),
-        left_out=left_out,
-    )
+    return shaped("layouts", rows, left_out, full=when(tight, "!: nearly full."))
 
 
 def _row(layout: PlannedLayout) -> BlockRow:

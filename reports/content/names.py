@@ -150,8 +150,7 @@ _FUNCTOR: Final = compiled(r"Functor|^[A-Z][A-Za-z]*Op$")
 """Template arguments that many functions share: shown after the function, which is what one
 searches for."""
 _PLAIN: Final = frozenset(
-    {"void", "int", "long", "float", "double", "bool", "char", "unsigned", "true", "false"}
-    | {"__half", "__nv_bfloat16"}
+    "void int long float double bool char unsigned true false __half __nv_bfloat16".split()  # noqa: SIM905
 )
 _WORD: Final = compiled(r"[A-Za-z_]\w+(?:::\w+)*")
 

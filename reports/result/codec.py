@@ -48,9 +48,9 @@ def _whole(result: Struct) -> tuple[Document, Iterable[Missing]]:
     return _lower(with_fields(result, missing=()), "", missing), (*missing, *own_gaps)
 
 
-def lowered(section: Struct) -> Document:
-    document: Document = _lower(section, "*", {})
-    return document
+def lowered(value: Any) -> Any:
+    """A section, or a value of one, as JSON has it, without its gaps."""
+    return _lower(value, "*", {})
 
 
 def _lower(value: Any, path: str, missing: dict[Missing, None]) -> Any:

@@ -20,7 +20,6 @@ from traces.limits import MOST, NEARLY_ALL, QUARTER, WALL
 from traces.measure.detected import SHORT
 from traces.missing import Missing, known
 from traces.names.kernels import classify_kernel
-from traces.sections.steps import Unit
 from traces.sections.tables import Kernel, WallId
 from traces.spelling import duration, percent
 
@@ -32,21 +31,6 @@ _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
 """Time that is not compute -> the walls that it may be, the likelier first."""
 
 
-_PRODUCTS: Final = frozenset(f"compute.{name}" for name in ("gemm", "grouped_gemm", "attention"))
-_PASSES: Final = frozenset(
-    f"compute.{name}"
-    for name in (
-        "activation",
-        "elementwise",
-        "layout",
-        "loss",
-        "memory",
-        "norm",
-        "pool",
-        "quantize",
-        "softmax",
-    )
-)
 Streams = Literal["vector_products", "passes"]
 _WIDE: Final = "wide_matrix_frac"
 """The measure that tells of matrix work in FP32 or TF32."""
@@ -138,7 +122,10 @@ def own_compute(result: Result) -> Own | None:
     trains, times_ns = known(rank.detected.training_step), Counter[str]()
     threads = dict[str, int | None]()
     for row in rank.kernel_table.rows:
-        of_library = row.key in _PRODUCTS and classify_kernel(row.name).subclass != "own"
+        of_library = (
+            words_of("moves").get(row.key) == "products"
+            and classify_kernel(row.name).subclass != "own"
+        )
         if row.key.startswith("compute.") and not (trains or of_library):
             name = kernel_name(row.name, WHOLE_NAME)
             times_ns[name] += row.work_ns
@@ -164,10 +151,10 @@ def by_bandwidth(result: Result) -> tuple[Streams, float] | None:
     for rank in result.ranks[:1]:
         sms, trains = known(rank.sm.sm_count) or 0, known(rank.detected.training_step)
         for row in rank.kernel_table.rows:
-            fills = prod(known(row.grid) or (sms,)) >= sms
-            if row.key in _PASSES and fills and row.work_ns >= SHORT.value * row.count:
+            fills, moves = prod(known(row.grid) or (sms,)) >= sms, words_of("moves").get(row.key)
+            if moves == "passes" and fills and row.work_ns >= SHORT.value * row.count:
                 times_ns["passes"] += row.work_ns
-            elif row.key in _PRODUCTS or row.key == "compute.convolution":
+            elif moves in ("products", "convolution"):
                 is_vector = not trains and classify_kernel(row.name).subclass == "gemv"
                 times_ns["vector_products" if is_vector else "products"] += row.work_ns
         largest = not trains and wall_frac < QUARTER.value
@@ -189,17 +176,14 @@ def before_work(result: Result) -> Words:
     of it, than from there; and where it is meanwhile.
     """
     for rank in result.ranks[:1]:
-        outside, unit = rank.steps.outside_ns, rank.steps.unit
-        if outside and unit in _NO_STEPS and outside.before_ns > rank.budget_ns.window:
-            takes = f"Up to its {_NO_STEPS[unit]} the program takes {duration(outside.before_ns)}"
+        outside, first = rank.steps.outside_ns, words_of("first_of_unit").get(rank.steps.unit)
+        if outside and first and outside.before_ns > rank.budget_ns.window:
+            takes = f"Up to its {first} the program takes {duration(outside.before_ns)}"
             meanwhile = f", {duration(outside.preparing_ns)} of it in "
             return words(
                 takes, around(meanwhile, words(outside.preparing and Code(outside.preparing))), "."
             )
     return words()
-
-
-_NO_STEPS: Final[dict[Unit, str]] = {"window": "first work on the GPU", "block": "first block"}
 
 
 def unjudged(result: Result) -> list[Wall]:

@@ -43,7 +43,6 @@ from reports.content.blocks import (
     Words,
     items,
     row,
-    table,
     words,
 )
 from reports.content.moments import moments
@@ -74,10 +73,6 @@ _SHOWN: Final = {
     "host_overhead": ("The CPU is late for", "the late kernels wait for other work as well"),
 }
 """Walls that the bar shows: what it says of each, and why its absence may save less."""
-_BOUND: Final = {
-    "host_overhead": " (launch-bound)",
-    "compute": " (compute-bound)",
-}
 _FIGURES: Final = range(1, 3)
 """Columns of numbers between what they are of and why."""
 _SEEN: Final = 3
@@ -152,7 +147,7 @@ def savings(result: Result) -> Table:
     """
     unit = scale_of(result.ranks[0]).unit + when(_differ(result), ", mean")
     walls = sorted(result.walls, key=lambda wall: -_ceiling(result, wall))
-    heads = ("", unit, "of rest" if result.verdict.startup_ns else "share", "")
+    share = "of rest" if result.verdict.startup_ns else "share"
     note, whole_ns = "", all_windows_ns(result)
     for wall in result.walls:
         saved = wall.cost_frac or 0.0
@@ -164,7 +159,7 @@ def savings(result: Result) -> Table:
             note += (
                 f"{name} {percent(part)}, yet without it only {percent(saved)} is saved: {why}. "
             )
-    return table("Could save at most", heads, map(partial(_row, result), walls), _FIGURES, note)
+    return shaped("savings", map(partial(_row, result), walls), unit=unit, share=share, note=note)
 
 
 def _shown_ns(rank: Rank, wall: WallId) -> int:
@@ -275,7 +270,9 @@ def _verdict(result: Result) -> Blocks:
     yield from items("What lowers the confidence", map(sentence, verdict.confidence_because))
     bound = verdict.bound
     bucket, share = verdict.largest_bucket, known(verdict.largest_bucket_frac)
-    bound_by = f"{capital(name_of(bound))}{_BOUND.get(bound, '')}." if bound else "unknown."
+    bound_by = (
+        f"{capital(name_of(bound))}{words_of('bound_by').get(bound, '')}." if bound else "unknown."
+    )
     if bucket and share is not None:
         bound_by += f" Largest part: {name_of(bucket)}, {percent(share)}."
     yield statement(bound_by, "Bound by")

@@ -37,10 +37,7 @@ def configuration_topics() -> Iterator[Topic]:
         ("incident", incidents(), _incident),
         ("correction", corrections(), _correction),
         ("finding of a configuration", glossaries["finding"], _finding),
-        ("word of the field", glossaries["field"], sentence),
-        ("word of the first screen", glossaries["screen"], sentence),
-        ("word of a result", glossaries["word"], sentence),
-        ("reason why a verdict is not surer", glossaries["reason"], sentence),
+        *((kind, glossaries[name], sentence) for name, kind in words_of("glossary_kind").items()),
         ("known change of a configuration", known_changes(), _known_change),
         ("setting", knobs(), _setting),
     )
@@ -138,14 +135,10 @@ def _gain(times: float) -> str:
 
 
 def _setting(knob: Knob) -> Blocks:
-    spelled = {
-        "Megatron-LM": knob.flag,
-        "Megatron-LM, off": knob.off,
-        "Megatron-Bridge": knob.bridge,
-        "Bridge's scripts/performance": knob.harness,
-    }
+    names = words_of("knob_spelling").items()
+    spelled = ((name, getattr(knob, field)) for field, name in names)
     yield from items(
-        "Spellings", (words(f"{name}: ", Code(text)) for name, text in spelled.items() if text)
+        "Spellings", (words(f"{name}: ", Code(text)) for name, text in spelled if text)
     )
     yield from sentence(", ".join(knob.choices), "Takes")
     speaking = (rule for rule in rules().values() if knob.id in rule.knobs)

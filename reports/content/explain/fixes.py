@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from heuristics.config.about import Given, Guidance
 from heuristics.facts.groups import FEW_CHOICES, SMALL_EXPERT
 from heuristics.fixes.catalogue import CATALOGUE, fixes_of
@@ -190,17 +192,11 @@ def _knobs(fix: Fix, run: Run) -> Blocks:
 
 def _spelled(fix: Fix, run: Run) -> Iterator[Words]:
     knobs = fix.knobs(run)
-    lines = {
-        "Megatron-LM": knobs.megatron_lm,
-        "Bridge": knobs.megatron_bridge,
-        "Bridge's scripts/performance": knobs.bridge_harness,
-        "environment": knobs.environment,
-    }
     if fix.pytorch:
-        lines["PyTorch, where the run is not Megatron's"] = fix.pytorch.change(run).pytorch
-    for name, several in lines.items():
-        if several:
-            yield words(f"{name}: ", codes(several))
+        knobs = replace(knobs, pytorch=fix.pytorch.change(run).pytorch)
+    for field, name in words_of("change_spelling").items():
+        if lines := getattr(knobs, field):
+            yield words(f"{name}: ", codes(lines))
 
 
 def _titled(number: str) -> str:

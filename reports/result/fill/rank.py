@@ -53,6 +53,7 @@ def rank(data: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
     return copied(
         typed.Rank,
         data,
+        budget,
         process=or_gap(
             data.process, gap("the trace names no process for these kernels", cure["process"])
         ),
@@ -75,8 +76,6 @@ def rank(data: RankMeasurements, ep_overlap: bool | None) -> typed.Rank:
             budget.idle_ns / window_ns,
         ),
         exposed_comm_by_kind_ns=unless(data.unseen, budget.exposed_comm_by_kind_ns),
-        compute_by_class_ns=budget.compute_by_class_ns,
-        exposed_copy_by_kind_ns=budget.exposed_copy_by_kind_ns,
         hidden_comm_ns=unless(data.unseen, budget.hidden_comm_ns),
         clock_corrected_ns=data.clock.ahead_ns if data.clock else 0,
         clock_within_ns=data.clock and data.clock.within_ns,

@@ -11,9 +11,11 @@ from traces.patterns import compiled
 from traces.settings.line_parts import LOADS
 
 VALUES: Final = frozenset(
-    ("on", "off", "in", "not known", "not set", "none", "null", "true", "false", "ns", "count",
-     "bytes", "ms", "Float", "Half", "Double", "Int", "Long", "Byte", "Bool", "Char", "Short")
-)  # fmt: skip
+    (  # noqa: SIM905
+        "on|off|in|not known|not set|none|null|true|false|ns|count|bytes|ms"
+        "|Float|Half|Double|Int|Long|Byte|Bool|Char|Short"
+    ).split("|")
+)
 """Words that stand for a value, or for its unit."""
 _TOKEN: Final = compiled(r"[^ ,;()\"'<>*{}%]+")
 _MARKS: Final = compiled(r"[\w .,:;()\"'/%+<>=*?~#{}\[\]-]*")

@@ -107,19 +107,16 @@ _LETTER: Final = 0.0145
 
 
 class PageMarks:
-    """The blocks of one page; `glossary` grows by the terms they use, in the order of their first
+    """The blocks of one page; `terms` grows by the terms they use, in the order of their first
     use.
     """
 
     def __init__(self, view: View, more_of: Mapping[str, Several] = {}) -> None:
         """`more_of`: what is folded in the card of a step, by its id."""
         self.keys = view.keys
-        self._terms = dict[str, Measure]()
+        self.terms = dict[str, Measure]()
         names = {"said": self.said, "show": self.show, "more_of": more_of.get}
         self._macros = environment().get_template("blocks.html.j2").make_module(names)
-
-    def glossary(self) -> tuple[Measure, ...]:
-        return tuple(self._terms.values())
 
     def show(self, block: Block, *more: Markup) -> Markup:
         """By the macro that has the name of its type; `more`: what stands within it."""
@@ -144,8 +141,8 @@ class PageMarks:
         measure = measures().get(key) or measures().get(key.rpartition(".")[2])
         if not measure:
             return escape(harmless(name_of(key)))
-        tab = Markup(when(measure.name in self._terms, ' tabindex="-1"'))
-        self._terms[measure.name] = measure
+        tab = Markup(when(measure.name in self.terms, ' tabindex="-1"'))
+        self.terms[measure.name] = measure
         link = Markup('<a class="term" href="#word-{0}" data-term="{0}"{1}>{2}</a>')
         term = link.format(measure.name, tab, measure.title)
         if self.keys:
@@ -169,6 +166,6 @@ def shared(marks: PageMarks, page: Page) -> dict[str, object]:
         "page": page,
         "show": marks.show,
         "words": marks.said,
-        "glossary": marks.glossary,
+        "glossary": marks.terms.values,
         "keys": marks.keys,
     }

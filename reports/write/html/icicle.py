@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reports.rows import each
 from traces.frozen import frozen
 from traces.sections.addresses import HostStack
 from traces.sections.rank import Rank
@@ -39,24 +38,15 @@ class Cell:
     hue: str
 
 
-@frozen
-class Icicle:
-    """The cells of one rank, the largest of each row first."""
-
-    rows: int
-    cells: tuple[Cell, ...]
-
-
-def icicle_of(rank: Rank) -> Icicle | None:
-    """None where nothing waits for the host, or nothing is known of it."""
+def icicle_of(rank: Rank) -> list[Cell]:
+    """The cells of one rank, the largest of each row first; none where nothing waits for the host,
+    or nothing is known of it.
+    """
     addresses = rank.addresses
     if not addresses or not any(map(_levels, addresses.host_stacks)):
-        return None
+        return []
     total_ns = addresses.host_starved_ns + addresses.host_blocking_ns
-    cells = tuple(_cells(addresses.host_stacks, total_ns, 0, 0.0))
-    if cells:
-        return Icicle(max(each(cells, "row")) + 1, cells)
-    return None
+    return [*_cells(addresses.host_stacks, total_ns, 0, 0.0)]
 
 
 Level = tuple[str, str]

@@ -194,10 +194,6 @@ class RankPair:
     chosen: tuple[int, int]
     left_out: int
 
-    @property
-    def data(self) -> dict[str, object]:
-        return {"texts": self.texts, "shares": self.shares}
-
 
 def pair_of(result: Result) -> RankPair | None:
     run = result.run

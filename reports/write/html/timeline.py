@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from reports.content.blocks import Table, Term
 from reports.content.names import capital, grid_words, kernel_name, optional
 from reports.content.tables import shaped
+from reports.measures import words_of
 from reports.rows import each, those
 from reports.write.lanes import Drawn, DrawnTimeline, caption, lanes_of, longest, title_of
 from traces.frozen import frozen
@@ -250,10 +251,7 @@ def step_words(timeline: Timeline) -> str:
 
 def _tables(stretch: DrawnTimeline) -> Iterator[Table]:
     lanes = lanes_of(stretch)
-    for title, kind in (
-        ("GPU activities, summed over streams", "stream"),
-        ("Why no compute ran", "why"),
-    ):
+    for kind, title in words_of("timeline_table").items():
         lengths = defaultdict[str, list[int]](list)
         for lane in those(lanes, kind=kind):
             for key, length_ns in zip(lane.key, lane.length_ns, strict=True):

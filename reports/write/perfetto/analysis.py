@@ -85,6 +85,16 @@ def about_clocks(result: Result) -> Args:
 _SHOWN: Final = 8
 """Ranks whose streams are shown: each may have 17,000 activities, 4 MB."""
 _FIXES: Final = 3
+_OF_WINDOWS: Final = (
+    "budget_ns",
+    "exposed_comm_by_kind_ns",
+    "exposed_copy_by_kind_ns",
+    "compute_by_class_ns",
+    "absent_ns",
+    "masked_ns",
+    "hidden_comm_ns",
+)
+"""Fields of a rank that stand at its windows."""
 
 
 def write_perfetto(result: Result, detail: Detail) -> str:
@@ -178,16 +188,7 @@ def _own_tracks(result: Result, place: int) -> Iterator[Track]:
             steps.append(_step(dropped, "left out", f": {dropped.reason}"))
     yield Track("slow steps", slow)
     yield Track("steps", steps + slow)
-    absent = known(rank.absent_ns)
-    whole = {
-        "budget_ns": lowered(rank.budget_ns),
-        "exposed_comm_by_kind_ns": known(rank.exposed_comm_by_kind_ns),
-        "exposed_copy_by_kind_ns": rank.exposed_copy_by_kind_ns,
-        "compute_by_class_ns": rank.compute_by_class_ns,
-        "absent_ns": absent and lowered(absent),
-        "masked_ns": known(rank.masked_ns),
-        "hidden_comm_ns": known(rank.hidden_comm_ns),
-    }
+    whole = {name: lowered(getattr(rank, name)) for name in _OF_WINDOWS}
     windows = [Slice(*window_ns, "window", "window", whole) for window_ns in rank.windows_ns]
     yield Track("windows", windows)
 
