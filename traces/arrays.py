@@ -32,19 +32,47 @@ def ints(values: ArrayLike | Sequence[object]) -> IntArray:
     return np.array(values, dtype=np.int64)
 
 
+def whole(values: NDArray[Any]) -> IntArray:
+    """Rounded to whole numbers."""
+    return ints(np.rint(values))
+
+
+def count_from_0(numbers: IntArray) -> int:
+    """How many numbers there are from 0 to the largest of some."""
+    return int(numbers.max(initial=-1)) + 1
+
+
 def bools(values: ArrayLike) -> BoolArray:
     """A mask, written out."""
     return np.array(values, dtype=np.bool_)
 
 
-def zeros(count: int) -> IntArray:
+Shape = int | tuple[int, ...]
+
+
+def zeros(shape: Shape) -> IntArray:
     """So many times zero, in 64 bits, to add to."""
-    return np.zeros(count, dtype=np.int64)
+    return np.zeros(shape, dtype=np.int64)
 
 
-def none_of(count: int) -> BoolArray:
+def none_of(shape: Shape) -> BoolArray:
     """A mask of so many places that holds none of them, to mark some in."""
-    return np.zeros(count, dtype=np.bool_)
+    return np.zeros(shape, dtype=np.bool_)
+
+
+def unknown(shape: Shape) -> FloatArray:
+    """Figures of which none is known yet: NaN."""
+    return np.full(shape, np.nan)
+
+
+def nowhere(count: int) -> IntArray:
+    """So many times -1, no place of a table, to name some places in."""
+    return np.full(count, -1, dtype=PLACE)
+
+
+def columns_of(rows: Iterable[Sequence[int]], width: int) -> IntArray:
+    """Rows of so many numbers each as columns, shape (width, n)."""
+    return ints([*rows]).reshape(-1, width).T
 
 
 def summed(values: NDArray[Any]) -> int:
@@ -82,7 +110,7 @@ def last_at(rising: IntArray, values: ArrayLike) -> IntArray:
     """Of each value the place of the last of some rising numbers that is no larger; -1 where none
     is.
     """
-    return np.searchsorted(rising, values, side="right") - 1
+    return np.searchsorted(rising, values, "right") - 1
 
 
 def listed(column: NDArray[Any]) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ def starting_ns(rank: RankTimeline) -> int | None:
     """How long the process is in calls before its first recorded kernel, of which one takes memory
     of its GPU; None where none does, so that the program may have begun before the recording.
     """
-    calls, rows = rank.columns.calls, rank.activities
+    calls, rows = rank.calls, rank.activities
     first_ns = rows.start_ns[rows.is_kernel].min(initial=int(FOREVER))
     mine = (calls.thread_gid & PROCESS_BITS == rank.process_gid) & (calls.start_ns < first_ns)
     if not (_of_memory(rank, _TAKES) & mine).any():
@@ -28,7 +28,7 @@ def starting_ns(rank: RankTimeline) -> int | None:
 
 def ends_here(rank: RankTimeline) -> bool:
     """Whether the process gives memory of its GPU back after its last recorded kernel."""
-    calls, rows = rank.columns.calls, rank.activities
+    calls, rows = rank.calls, rank.activities
     last_ns = rows.end_ns[rows.is_kernel].max(initial=0)
     mine = (calls.thread_gid & PROCESS_BITS == rank.process_gid) & (calls.end_ns > last_ns)
     return bool((_of_memory(rank, _GIVES) & mine).any())

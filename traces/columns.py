@@ -4,6 +4,7 @@ Times are integer nanoseconds on the trace's own clock. A NULL in the source is 
 Rows keep the order of the source, which is not sorted.
 """
 
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
 
@@ -385,3 +386,9 @@ class Columns:
     problems: Problems | None = (
         None  # of operators among `ranges`; the PyTorch profiler notes them, if asked
     )
+
+    def named_spans(self) -> Iterator[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]]:
+        """Ranges and frames, where there are any, each with its text's place among the texts."""
+        yield self.ranges, self.ranges.text, self.range_texts
+        if self.frames is not None:
+            yield self.frames, self.frames.name, self.frames.names

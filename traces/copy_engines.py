@@ -10,9 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, bools, last_at, none_of, order_of
+from traces.arrays import BoolArray, IntArray, bools, last_at, none_of
 from traces.columns import COPY_KINDS, Columns
-from traces.groups import passing
+from traces.groups import in_order, passing
 from traces.launches import of_call
 
 _BY_COPIES: Final = frozenset(
@@ -39,7 +39,7 @@ def copies_of_collectives(columns: Columns, call: IntArray) -> BoolArray:
     thread = of_call(columns.calls.thread_gid, call[within])
     for gid in np.unique(thread):
         mine = np.flatnonzero(known & (ranges.thread_gid == gid))
-        mine = mine[order_of(ranges.start_ns[mine])]
+        mine = in_order(mine, ranges.start_ns)
         carries = mine[_carries(texts, ranges.text[mine])]
         here = within[thread == gid]
         if not len(carries) or not len(here):

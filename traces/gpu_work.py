@@ -15,6 +15,7 @@ from traces.arrays import (
     distinct,
     ints,
     last_at,
+    nowhere,
     order_of,
     summed,
 )
@@ -55,8 +56,7 @@ def build(columns: Columns) -> Timeline:
         apart, within = signed_ms(fix.ahead_ns), duration(fix.within_ns)
         warnings.append(
             f"process {process_of(gid)}: its host's clock was {apart} ahead of its GPU's, by "
-            f"launches and "
-            f"waits known within {within}; host times were corrected"
+            f"launches and waits known within {within}; host times were corrected"
         )
     ranks, rows = [], work.rows
     by_rank = [*work.by_rank()]
@@ -68,7 +68,7 @@ def build(columns: Columns) -> Timeline:
         hidden_frac = opaque / launched if launched else 0.0
         clock, beside = fixes.get(int(gid)), len(by_rank) - 1
         rank = RankTimeline(columns, int(gid), int(device), mine, hidden_frac, clock, beside)
-        if not ((mine.end_ns > mine.start_ns) & (mine.source != Source.COPY)).any():
+        if not ((mine.end_ns > mine.start_ns) & ~mine.is_transfer).any():
             warnings.append(
                 f"process {rank.process}, GPU {device}: no kernels that take time; left out"
             )
@@ -137,7 +137,7 @@ class _Work:
         begins = np.cumsum([0, *lengths[:-1]])
         source = (last_at(begins, places)).astype(CODE)
         row = (places - begins[source]).astype(PLACE)
-        name, is_kernel = np.full(len(places), -1, dtype=PLACE), source == Source.KERNEL
+        name, is_kernel = nowhere(len(places)), source == Source.KERNEL
         name[is_kernel] = columns.kernels.name[row[is_kernel]]
         return Activities(
             rows.start_ns[places],

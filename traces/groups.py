@@ -5,7 +5,18 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from traces.arrays import PLACE, BoolArray, IntArray, bools, none_of, order_of, reach, zeros
+from traces.arrays import (
+    PLACE,
+    BoolArray,
+    IntArray,
+    bools,
+    count_from_0,
+    none_of,
+    nowhere,
+    order_of,
+    reach,
+    zeros,
+)
 
 T = TypeVar("T")
 
@@ -56,14 +67,16 @@ def _dense(column: IntArray, below: int | None = None) -> tuple[IntArray, int]:
     return places, int(numbers[-1]) + 1 if len(numbers) else 1
 
 
-def count_of(numbers: IntArray) -> int:
-    """How many numbers there are from 0 to the largest of these."""
-    return int(numbers.max(initial=-1)) + 1
+def in_order(places: IntArray, *keys: IntArray) -> IntArray:
+    """Some places by the first key of their rows, then by the next; equal ones stay in their
+    order.
+    """
+    return places[np.lexsort([key[places] for key in reversed(keys)])]
 
 
 def first_of(group: IntArray) -> IntArray:
     """The first row of each group, shape (groups,); groups are numbered from 0 without a hole."""
-    first = zeros(count_of(group))
+    first = zeros(count_from_0(group))
     first[group[::-1]] = np.arange(len(group))[::-1]
     return first
 
@@ -81,7 +94,7 @@ def sorted_within(group: IntArray, values: IntArray) -> IntArray:
     """The values by group and then by size, shape (n,); groups are not negative."""
     least, most = reach(values)
     span = most - least + 1
-    if (int(group.max(initial=0)) + 1) * span > _PACKED**2:
+    if count_from_0(group) * span > _PACKED**2:
         return values[np.lexsort((values, group))]
     packed = group * np.int64(span) + (values - least)  # one key sorts many times as fast as two
     packed.sort()
@@ -117,7 +130,7 @@ def places_in(order: IntArray) -> IntArray:
 def before_of(key: IntArray) -> IntArray:
     """Of each row the last one before it with the same key, shape (n,); -1 for the first."""
     order = order_of(key)
-    before = np.full(len(key), -1, dtype=PLACE)
+    before = nowhere(len(key))
     same = np.flatnonzero(~begins(key[order]))
     before[order[same]] = order[same - 1]
     return before

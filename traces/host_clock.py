@@ -70,7 +70,7 @@ def clock_fixes(columns: Columns, rows: GpuRows, call: IntArray) -> dict[int, Cl
             continue
         least_ns = int((columns.calls.start_ns[call[mine]] - rows.start_ns[mine]).max())
         back_ns = _returns_after(columns, rows, call, mine)
-        most_ns = int(back_ns.min()) if len(back_ns) else least_ns + int(SOON.value)
+        most_ns = int(back_ns.min()) if len(back_ns) else least_ns + SOON.whole
         apart, width_ns = least_ns > JITTER.value or most_ns < -JITTER.value, most_ns - least_ns
         if apart and -JITTER.value <= width_ns < SOON.value:
             result[gid] = ClockFix((least_ns + most_ns) // 2, (abs(width_ns) + 1) // 2)

@@ -7,7 +7,16 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, Lasting, ints, summed, sums_before, zeros
+from traces.arrays import (
+    BoolArray,
+    IntArray,
+    Lasting,
+    columns_of,
+    ranges_of,
+    summed,
+    sums_before,
+    zeros,
+)
 from traces.frozen import frozen
 
 _EVER: Final = np.iinfo(np.int64)
@@ -76,18 +85,17 @@ def union(start_ns: IntArray, end_ns: IntArray) -> Spans:
 
 def spans(*pairs: tuple[int, int]) -> Spans:
     """The union of intervals written out."""
-    array = ints(pairs).reshape(-1, 2)
-    return union(array[:, 0], array[:, 1])
+    return union(*columns_of(pairs, 2))
 
 
 def intersect(a: Spans, b: Spans) -> Spans:
     """Instants in both sets."""
     if len(a) > len(b):
         a, b = b, a
-    first = np.searchsorted(b.end_ns, a.start_ns, side="right")
-    count = np.searchsorted(b.start_ns, a.end_ns, side="left") - first
+    first = np.searchsorted(b.end_ns, a.start_ns, "right")
+    count = np.searchsorted(b.start_ns, a.end_ns) - first
     of = np.repeat(np.arange(len(a)), count)
-    met = np.arange(len(of)) + np.repeat(first - np.cumsum(count) + count, count)
+    met = ranges_of(first, first + count)
     return Spans(
         np.maximum(a.start_ns[of], b.start_ns[met]), np.minimum(a.end_ns[of], b.end_ns[met])
     )
@@ -132,6 +140,6 @@ def _held_before(held: Spans, time_ns: IntArray) -> IntArray:
     if not len(held):
         return zeros(len(time_ns))
     lengths = sums_before(held.length_ns)
-    index = np.searchsorted(held.start_ns, time_ns, side="right")
+    index = np.searchsorted(held.start_ns, time_ns, "right")
     running_over = np.where(index > 0, held.end_ns[index - 1] - time_ns, 0)
     return lengths[index] - np.maximum(running_over, 0)

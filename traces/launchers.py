@@ -9,8 +9,7 @@ import numpy as np
 from traces.arrays import NOWHERE, BoolArray, IntArray, distinct, ints, none_of, summed
 from traces.columns import NULL
 from traces.limits import HALF_A_WALL, MOST
-from traces.names.kernels import compute_classes
-from traces.timeline import Activities
+from traces.timeline import Activities, Bucket
 
 
 def helper_work(rows: Activities) -> BoolArray:
@@ -46,7 +45,7 @@ def helper_threads(rows: Activities) -> IntArray:
 
 
 def _decodes(rows: Activities) -> BoolArray:
-    return rows.is_compute & (rows.key == compute_classes().index("decode"))
+    return rows.of(Bucket.COMPUTE, "decode")
 
 
 def equal_replays(rows: Activities) -> IntArray:

@@ -7,10 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import PLACE, IntArray, distinct, last_at, zeros
+from traces.arrays import PLACE, IntArray, distinct, last_at, nowhere, zeros
 from traces.columns import NULL, PROCESS_BITS, Calls, LaunchShapes
-from traces.frozen import frozen
-from traces.groups import first_of, group_of
+from traces.groups import first_of, group_of, in_order
 
 _GRID: Final = (2**31 - 1, 65_535, 65_535)
 _THREADS: Final = 1024
@@ -62,27 +61,6 @@ AMBIGUOUS: Final = -2
 """Stands for a call where several bear the same correlation id."""
 
 
-@frozen
-class Launches:
-    """Of each activity the launching call: start, end, thread (NULL where none) and row in `Calls`
-    (-1).
-
-    Arrays of shape (n,).
-    """
-
-    start_ns: IntArray
-    end_ns: IntArray
-    thread_gid: IntArray
-    call: IntArray
-
-
-def join_launches(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> Launches:
-    """Join rows, arrays of shape (n,), to the calls of theirs; see `launching_rows`."""
-    call = launching_rows(calls, process_gid, correlation_id)
-    start_ns, end_ns = of_call(calls.start_ns, call), of_call(calls.end_ns, call)
-    return Launches(start_ns, end_ns, of_call(calls.thread_gid, call), call)
-
-
 def launching_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -> IntArray:
     """Rows in `Calls` of the calls that launched activities, arrays of shape (n,); -1 where none
     did.
@@ -100,7 +78,7 @@ def joined_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -
     nothing. One call may launch many activities (a graph). Where two calls share an id (a driver
     row inside a runtime row), the innermost counts: the one that starts last.
     """
-    call = np.full(len(process_gid), -1, dtype=PLACE)
+    call = nowhere(len(process_gid))
     usable = (calls.correlation_id != NULL) & (calls.thread_gid != NULL) & (calls.start_ns != NULL)
     call_process = np.where(usable, calls.thread_gid & PROCESS_BITS, NULL)
     for gid in distinct(process_gid):
@@ -108,7 +86,7 @@ def joined_rows(calls: Calls, process_gid: IntArray, correlation_id: IntArray) -
         mine = np.flatnonzero((process_gid == gid) & (correlation_id != NULL))
         if gid == NULL or not len(theirs) or not len(mine):
             continue
-        theirs = theirs[np.lexsort((calls.start_ns[theirs], calls.correlation_id[theirs]))]
+        theirs = in_order(theirs, calls.correlation_id, calls.start_ns)
         ids = calls.correlation_id[theirs]
         last = last_at(ids, correlation_id[mine])
         joined = (last >= 0) & (ids[last] == correlation_id[mine])

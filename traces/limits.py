@@ -15,6 +15,11 @@ class Limit:
     unit: str
     because: str
 
+    @property
+    def whole(self) -> int:
+        """The value as a whole number."""
+        return int(self.value)
+
 
 MOST: Final = Limit(
     0.5, "fraction of the whole", "by the word: most of something is more than half of it"
@@ -39,8 +44,7 @@ LATENCY: Final = Limit(
     5_000,
     "ns",
     "measured on real recordings: dependent work begins 0.5 to 4.2 us after what it waited for; a "
-    "kernel as "
-    "short is a matter of its launch (measurement.md)",
+    "kernel as short is a matter of its launch (measurement.md)",
 )
 FEWEST: Final = Limit(
     3,
@@ -62,9 +66,8 @@ QUARTER: Final = Limit(
     0.25,
     "fraction of the whole",
     "recordings of unrelated programs share up to 0.16 of their kernels, one program with full "
-    "recompute, "
-    "another dispatcher or FP8 0.47 and more; NeMo RL issue 917 calls 25 % of idle time the first "
-    "to act on",
+    "recompute, another dispatcher or FP8 0.47 and more; NeMo RL issue 917 calls 25 % of idle time "
+    "the first to act on",
 )
 MESSAGE: Final = Limit(4096, "bytes", "ours: a line of a log or a message of a chat takes it whole")
 MOST_RANKS: Final = Limit(

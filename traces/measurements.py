@@ -172,7 +172,7 @@ def measure_rank(
         unresolved=resolution.unresolved,
         detected=detect(rank, resolution, steps, recompute),
         recompute=recompute,
-        memory=measure_memory(rank, steps, rank.gpu, recompute),
+        memory=measure_memory(rank, steps, recompute),
         tensor_cores=measure_tensor_cores(rank, windows, rank.gpu),
         sm=use.sm,
         compute_work_ns=use.work_ns,
@@ -234,7 +234,7 @@ def _report_phase(trace: str, phase: str) -> None:
 
 def _host_rows(rank: RankTimeline, steps: Steps) -> int:
     threads, count = rank.activities.launching_threads, 0
-    for rows in (rank.columns.calls, rank.columns.ranges):
+    for rows in (rank.calls, rank.columns.ranges):
         count += summed(np.isin(rows.thread_gid, threads) & steps.windows.hold(rows.start_ns))
     return count
 

@@ -22,7 +22,7 @@ def nearest_names(word: str, known: Iterable[str], count: int, alike: float = AL
     if len(word) > LONGEST_NAME.value:
         return []
     short = (name for name in known if len(name) <= LONGEST_NAME.value)
-    return get_close_matches(word, list(islice(short, int(MOST_NAMES.value))), count, alike)
+    return get_close_matches(word, list(islice(short, MOST_NAMES.whole)), count, alike)
 
 
 def nearest(word: str, known: Iterable[str], alike: float = ALIKE) -> str:

@@ -213,7 +213,7 @@ def printable(name: str, width: int) -> str:
     return clean[:head] + "..." + clean[len(clean) - (width - 3 - head) :]
 
 
-def one_line(message: str, most_bytes: int = int(LINE.value)) -> str:
+def one_line(message: str, most_bytes: int = LINE.whole) -> str:
     """A message with whatever it quotes as one harmless line; cut in the middle: what and the cure
     stay.
     """

@@ -12,7 +12,17 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import PLACE, BoolArray, IntArray, Lasting, distinct
-from traces.columns import COPY_KINDS, NULL, Calls, Columns, Gpu, process_of
+from traces.columns import (
+    COPY_KINDS,
+    NULL,
+    PROCESS_BITS,
+    Calls,
+    Columns,
+    Gpu,
+    Kernels,
+    OnThread,
+    process_of,
+)
 from traces.cures import cure
 from traces.frozen import frozen
 from traces.host_clock import ClockFix
@@ -94,6 +104,11 @@ class Activities(Lasting):
         return self.source == Source.REPLAY
 
     @property
+    def is_transfer(self) -> BoolArray:
+        """Recorded as a copy or a memset, though it may be communication."""
+        return self.source == Source.COPY
+
+    @property
     def is_launched(self) -> BoolArray:
         """Which have a recorded launch."""
         return self.launch_ns != NULL
@@ -121,7 +136,11 @@ class Activities(Lasting):
 
     def copies(self, kind: str) -> BoolArray:
         """Which are copies of one of `COPY_KINDS`, shape (n,)."""
-        return self.is_copy & (self.key == COPY_KINDS.index(kind))
+        return self.of(Bucket.COPY, kind)
+
+    def of(self, bucket: Bucket, *keys: str) -> BoolArray:
+        """What has one of some keys of a bucket, shape (n,)."""
+        return (self.bucket == bucket) & np.isin(self.key, [*map(KEYS[bucket].index, keys)])
 
     def take(self, which: BoolArray | IntArray) -> Activities:
         """Some of the activities, by mask or index; each column is taken when it is first asked
@@ -164,12 +183,22 @@ class RankTimeline:
     process_gid: int
     device: int
     activities: Activities
-    opaque_graph_frac: float = 0.0
+    opaque_graph_frac: float
     """Share of the trace's CUDA graph launches of which no work was recorded."""
-    clock: ClockFix | None = None
+    clock: ClockFix | None
     """How its host's times were put on the GPU's clock, where they were on another."""
-    beside: int = 0
+    beside: int
     """How many others, a process on a GPU each, work in the recording."""
+
+    @property
+    def calls(self) -> Calls:
+        """The host's calls, of all processes."""
+        return self.columns.calls
+
+    @property
+    def kernels(self) -> Kernels:
+        """What was recorded of kernels, of all ranks."""
+        return self.columns.kernels
 
     @property
     def process(self) -> int | None:
@@ -210,8 +239,7 @@ class RankTimeline:
         rows = self.activities
         blocks = np.full(len(rows), NULL)
         kernel = rows.is_kernel
-        kernels = self.columns.kernels
-        blocks[kernel] = kernels.shapes.blocks[kernels.shape[rows.row[kernel]]]
+        blocks[kernel] = self.kernels.shapes.blocks[self.kernels.shape[rows.row[kernel]]]
         return blocks
 
     @property
@@ -242,6 +270,11 @@ class RankTimeline:
         (n,).
         """
         return self.named(lambda _, kernel: kernel.phase == phase)
+
+    def may_be_own(self, rows: OnThread) -> BoolArray:
+        """What threads of its process did, shape (n,), or threads of an unknown one."""
+        known = (rows.thread_gid != NULL) & (self.process_gid != NULL)
+        return ~known | (rows.thread_gid & PROCESS_BITS == self.process_gid)
 
     def cure(self, missing: str) -> str:
         """What to record to learn what the trace does not say, in the terms of who recorded it."""

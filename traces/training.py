@@ -11,7 +11,7 @@ import numpy as np
 from traces.arrays import CODE, BoolArray, IntArray, distinct, none_of, summed
 from traces.columns import NULL, PROCESS_BITS
 from traces.frozen import frozen
-from traces.groups import passing
+from traces.groups import in_order, passing
 from traces.intervals import instants_of
 from traces.limits import Limit
 from traces.names.kernels import classify_kernel
@@ -123,7 +123,7 @@ def _second_moments(rank: RankTimeline, launched: BoolArray) -> BoolArray:
         return result
     root = rank.named(lambda name, _: _ROOT in name)
     places = np.flatnonzero(launched)
-    places = places[np.lexsort((rows.launch_ns[places], rows.launch_thread[places]))]
+    places = in_order(places, rows.launch_thread, rows.launch_ns)
     for apart in (1, 2):
         pairs = np.flatnonzero(squares[places][:-apart] & root[places][apart:])
         result[places[pairs]] = result[places[pairs + apart]] = True
@@ -165,8 +165,8 @@ def _in_backward_ranges(rank: RankTimeline, threads: list[int]) -> BoolArray:
 
 def _optimizer_ranges(rank: RankTimeline) -> int:
     ranges, named = rank.columns.ranges, passing(is_optimizer_name, rank.columns.range_texts)
-    mine = (rank.process_gid == NULL) | ((ranges.thread_gid & PROCESS_BITS) == rank.process_gid)
-    return int(np.sum(named[ranges.text] & mine))
+    mine = (rank.process_gid == NULL) | (ranges.thread_gid & PROCESS_BITS == rank.process_gid)
+    return summed(named[ranges.text] & mine)
 
 
 def judge_training(roles: Roles) -> tuple[bool | None, str]:

@@ -78,8 +78,7 @@ def _refuse(recordings: Iterable[_Kind], cure: str) -> None:
     why = "GPUs" if len({kind.gpu for kind in kinds} - {None}) > 1 else "programs"
     raise UnlikeRuns(
         f"these recordings are of different {why}, with no communicator in common, so not of one "
-        f"run: "
-        f"{'; '.join(map(_described, kinds))}. {cure}"
+        f"run: {'; '.join(map(_described, kinds))}. {cure}"
     )
 
 

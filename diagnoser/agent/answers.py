@@ -54,8 +54,8 @@ def answer_of(text: str, pointers: Texts) -> str:
     """A text with pointers below it, shorter than `MESSAGE`: where it is too long, its last lines
     go.
     """
-    lines = [printable(line, int(WIDTH.value)) for line in text.rstrip("\n").split("\n")]
-    ends = [one_line(pointer, int(MESSAGE.value) // 3) for pointer in pointers]
+    lines = [printable(line, WIDTH.whole) for line in text.rstrip("\n").split("\n")]
+    ends = [one_line(pointer, MESSAGE.whole // 3) for pointer in pointers]
     for kept in range(len(lines), -1, -1):
         gone = len(lines) - kept
         cut = (f"({counted(gone, 'more line', 'more lines')} left out)",) if gone else ()
@@ -69,7 +69,7 @@ def _fitting(lines: list[str]) -> int:
     """How many lines an answer holds beside where they go on."""
     room_bytes, fitting = MESSAGE.value - PLACE.value, 0
     for line in lines:
-        room_bytes -= len(printable(line, int(WIDTH.value)).encode()) + 1
+        room_bytes -= len(printable(line, WIDTH.whole).encode()) + 1
         fitting += room_bytes > 0
     return max(1, fitting)
 

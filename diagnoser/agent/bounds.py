@@ -34,7 +34,7 @@ class Bounds:
     device: int
     inode: int
     time_s: float = TIME.value
-    memory_bytes: int = int(MEMORY.value)
+    memory_bytes: int = MEMORY.whole
 
 
 def bounds_of(root: Path | None) -> Bounds:

@@ -62,7 +62,7 @@ class Calls:
         self._tools = {tool.__name__: tool for tool in tools.all()}
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([*_IMPORTED])
-        self._room = anyio.Semaphore(int(AT_ONCE.value))
+        self._room = anyio.Semaphore(AT_ONCE.whole)
 
     async def answer(self, name: str, given: Mapping[str, Any]) -> Answer:
         """The answer of a tool, or in one line why there is none."""
@@ -107,7 +107,7 @@ def start() -> None:
 
 def _received(pipe: Connection) -> Answer:
     try:
-        return msgspec.json.decode(pipe.recv_bytes(2 * int(MESSAGE.value)), type=Answer)
+        return msgspec.json.decode(pipe.recv_bytes(2 * MESSAGE.whole), type=Answer)
     except (EOFError, OSError):
         return refusal(
             "the process of this call was ended from outside, perhaps because memory ran out. "

@@ -56,7 +56,7 @@ LARGEST: Final = Limit(256 << 20, "bytes", "ours: the document of 100 ranks has 
 _WAIT_S: Final = 60
 _BUSY, _DAMAGED = {5, 6}, {11, 18, 26}
 """Codes of https://www.sqlite.org/rescode.html: BUSY, LOCKED; CORRUPT, TOOBIG, NOTADB."""
-_MOST_OF_CELL: Final = int(LARGEST.value)
+_MOST_OF_CELL: Final = LARGEST.whole
 """A packed document is smaller. A cell may say any size, and SQLite would make room for it
 first."""
 
@@ -292,7 +292,7 @@ def _record(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unpacked(packed: bytes) -> bytes:
     unpacker = zlib.decompressobj()
-    text = unpacker.decompress(packed, int(LARGEST.value))
+    text = unpacker.decompress(packed, LARGEST.whole)
     if not unpacker.eof:
         raise ValueError("cut off, or larger than any result")
     return text

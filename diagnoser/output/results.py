@@ -75,8 +75,7 @@ class Output:
             )
         if sum(map(len, (self.title or "", *(self.note or ())))) > MESSAGE.value:
             raise UsageError(
-                f"--title and --note may have {int(MESSAGE.value):,} characters in all. Shorten "
-                f"them."
+                f"--title and --note may have {MESSAGE.whole:,} characters in all. Shorten them."
             )
         if self.open and ("html" not in self.forms or self.output == "-"):
             raise UsageError(

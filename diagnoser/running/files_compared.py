@@ -58,7 +58,7 @@ def is_of_files(path: Path) -> bool:
         return False
     try:
         with opened(path) as file:
-            value = json.loads(file.read(int(LARGEST.value) + 1))
+            value = json.loads(file.read(LARGEST.whole + 1))
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(value, dict) and bool(value) and value.keys().isdisjoint(_NO_CONFIGURATION)

@@ -97,7 +97,7 @@ def merge_summaries(paths: Sequence[Path], witness: Sequence[Path] = ()) -> Merg
 def _read(path: Path) -> bytes:
     """No more is read than a summary can have. Raises `TraceNotFound` for what cannot be read."""
     try:
-        return read_bytes(path, int(MOST.value) + 1)
+        return read_bytes(path, MOST.whole + 1)
     except OSError as error:
         raise TraceNotFound(
             f"{path} cannot be read ({error.strerror or 'no such file'}). Check the path."

@@ -21,7 +21,7 @@ from heuristics.result.result import Result
 from heuristics.words import say
 from traces.frozen import frozen
 from traces.sections.rank import Rank
-from traces.statistics.interval import MANY
+from traces.statistics.interval import LEVEL, MANY
 from traces.statistics.student import one_more
 
 
@@ -72,7 +72,7 @@ def why_no_run(run: Subject, earlier: Sequence[Subject], comparable: Comparable)
     return ""
 
 
-def runs_of(bases: Sequence[Subject], by_log: bool, level: float) -> Runs | None:
+def runs_of(bases: Sequence[Subject], by_log: bool) -> Runs | None:
     """Base and further recordings of it; None where it stands alone."""
     if len(bases) < 2:
         return None
@@ -81,5 +81,5 @@ def runs_of(bases: Sequence[Subject], by_log: bool, level: float) -> Runs | None
         lengths = lengths_of(base, by_log)
         means_ns.append(mean_ns(lengths))
         runs.append(BaseRun(base.rank.trace, len(lengths), round(mean_ns(lengths))))
-    spread, half_ns = one_more(means_ns, level)
+    spread, half_ns = one_more(means_ns, LEVEL)
     return Runs(mean(means_ns), half_ns, BetweenRuns(tuple(runs), round(spread), half_ns))

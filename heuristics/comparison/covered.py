@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 from math import prod
-from operator import attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
@@ -17,7 +16,6 @@ from traces.sections.rank import Rank
 BODY: Final = Limit(8, "launches a step", "ours: one layer of a transformer multiplies six times")
 _ROUTED: Final = frozenset({"permute", "router", "grouped_gemm", "activation", "quantize"})
 """Classes whose grids follow the tokens that a rank's experts get."""
-_name: Final = attrgetter("name")
 _ONE_BLOCK: Final = (1, 1, 1)
 Threads = tuple[int, int, int]
 Shape = tuple[Threads, Threads | None]
@@ -58,8 +56,8 @@ def in_pieces(base: Rank, new: Rank) -> bool:
     kernels of one name the same whole number of times as often, and by most of those whose grids
     come in each step they cover as much.
     """
-    sides = sorted((base, new), key=lambda rank: sum(counts_of(rank, _name).values()))
-    few, many = (counts_of(rank, _name) for rank in sides)
+    sides = sorted((base, new), key=lambda rank: sum(counts_of(rank).values()))
+    few, many = map(counts_of, sides)
     often = Counter[float]()
     for name in few.keys() & many.keys():
         often[many[name] / few[name]] += round(few[name])
@@ -79,7 +77,7 @@ def in_pieces(base: Rank, new: Rank) -> bool:
 def _is_larger(less: Rank, more: Rank, pairs: Mapping[str, Pair]) -> bool:
     """Whether each of these kernels covers more and takes longer, of the same program."""
     near = Fraction(NEAR.value)
-    works, more_works = (per_step(rank, _name) for rank in (less, more))
+    works, more_works = per_step(less), per_step(more)
     for name, (grids, more_grids) in pairs.items():
         covers_more = _elements(more_grids)[0] > near * _elements(grids)[1]
         if not covers_more or more_works[name].work_ns <= near * works[name].work_ns:

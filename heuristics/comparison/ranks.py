@@ -1,7 +1,7 @@
 """Which rank of one run is held against which of the other, and what several ranks of both show."""
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import sub
+from collections.abc import Iterator, Sequence
+from operator import attrgetter, sub
 from typing import Final
 
 from msgspec import UNSET, UnsetType
@@ -22,19 +22,11 @@ from traces.frozen import frozen
 from traces.missing import Missing, OrMissing, known, of_known
 from traces.sections.cause import Cause
 from traces.sections.rank import Rank
-from traces.sections.run import Late, LikeRanks, Run
+from traces.sections.run import Late, Run
 from traces.sections.section import copied
 
-_KEYS: Final[tuple[Callable[[LikeRanks], tuple[object, ...]], ...]] = (
-    lambda group: (
-        group.attention_kernels,
-        group.router_kernels,
-        group.has_experts,
-        group.has_embedding,
-        group.has_loss,
-    ),
-    lambda group: (group.has_experts, group.has_embedding, group.has_loss),
-)
+_PARTS: Final = ("has_experts", "has_embedding", "has_loss")
+_KEYS: Final = attrgetter("attention_kernels", "router_kernels", *_PARTS), attrgetter(*_PARTS)
 """What groups of both runs have in common, the surest first: a change of kernels may change their
 number."""
 

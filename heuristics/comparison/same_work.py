@@ -9,13 +9,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import prod
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Final
 
 from heuristics.comparison.difference.subject import same_count
 from traces.frozen import frozen
 from traces.limits import FEWEST, MOST, QUARTER, Limit
-from traces.missing import known
+from traces.missing import known, of_known
 from traces.names.kernels import classify_kernel, is_one_of_a_pass
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
@@ -38,6 +38,7 @@ class Amount:
 
 Family = Callable[[Kernel], str | None]
 """What kernels are counted together; None: it is not counted."""
+_NAME: Final = attrgetter("name")
 
 
 def same_amount(base: Rank, new: Rank) -> bool | None:
@@ -94,27 +95,23 @@ def same_counts(mine: Mapping[str, float], theirs: Mapping[str, float]) -> bool:
     )
 
 
-def counts_of(rank: Rank, family: Family) -> dict[str, float]:
+def counts_of(rank: Rank, family: Family = _NAME) -> dict[str, float]:
     """Kernels a step by family."""
     return {name: float(amount.count) for name, amount in per_step(rank, family).items()}
 
 
-def per_step(rank: Rank, family: Family) -> dict[str, Amount]:
+def per_step(rank: Rank, family: Family = _NAME) -> dict[str, Amount]:
     """Kernels by family; those without one are left out."""
     amounts: dict[str, Amount] = defaultdict(Amount)
     steps = len(rank.lengths_ns)
     for kernel in rank.kernel_table.rows:
         key = family(kernel)
         if key is not None:
-            whole, threads = amounts[key], _threads(kernel)
-            if whole.threads is None or threads is None:
-                together = None
-            else:
-                together = whole.threads + Fraction(threads, steps)
+            whole, threads = amounts[key], of_known(Fraction, _threads(kernel), steps)
             amounts[key] = Amount(
                 whole.count + Fraction(kernel.count, steps),
                 whole.work_ns + Fraction(kernel.work_ns, steps),
-                together,
+                of_known(add, whole.threads, threads),
             )
     return dict(amounts)
 
@@ -174,9 +171,7 @@ def _near_each(mine: Fraction, theirs: Fraction) -> bool:
     return max(mine, theirs) <= Fraction(NEAR.value) * min(mine, theirs)
 
 
-def shared_work_frac(
-    base: Rank, new: Rank, *, named: Callable[[Kernel], str] = attrgetter("name")
-) -> float | None:
+def shared_work_frac(base: Rank, new: Rank, *, named: Family = _NAME) -> float | None:
     """Kernel work by names that both have, as part of all of the side that shares less; None:
     unknown.
     """

@@ -95,7 +95,7 @@ def measure_size(base: Subject, new: Subject, more_base: Sequence[Subject] = ())
     if not by_log:
         source, counts = "trace", (step_count(base.rank), step_count(new.rank))
         interval = interval and counted_too(interval, base.rank, new.rank)
-    runs = runs_of((base, *more_base), by_log, LEVEL)
+    runs = runs_of((base, *more_base), by_log)
     if runs is None:
         return size_of(source, base_ns, new_ns, counts, interval)
     if interval:
@@ -170,7 +170,7 @@ def judge_size(size: ComparedSize, comparable: Comparable, base: Subject, new: S
         if _are_equal(size, base, new):
             return Judged("no_change", (say("comparison.steps-equal"), *beside_it), "")
         beside_it += _left_out(size, base.rank, new.rank)
-    lacking, record = _lacking(size, base, new), _record_for(int(MANY.value))
+    lacking, record = _lacking(size, base, new), _record_for(MANY.whole)
     if size.source == "trace" and not size.base_count + size.new_count:
         record = say("comparison.record-windows")
     beside = Beside(beside_it, lacking, record, _record_for, say("comparison.other-runs"))
@@ -216,13 +216,14 @@ def _left_out(size: ComparedSize, base: Rank, new: Rank) -> Iterator[str]:
     """
     if size.source == "log" or not (base.steps.slow or new.steps.slow):
         return
-    sides = {"base": _hiccups(base), "new": _hiccups(new)}
+    mine, theirs = _hiccups(base), _hiccups(new)
     if size.ends_ns is not None and counts_hiccups(base, new):
-        yield say("comparison.hiccups-counted", **sides)
+        yield say("comparison.hiccups-counted", base=mine, new=theirs)
     delta_frac = float(mean_ns(all_ns(new)) / mean_ns(all_ns(base))) - 1
     apart = abs(delta_frac - size.delta_frac) > LITTLE.value
     if not size.between_runs and (apart or delta_frac * size.delta_frac < 0):
-        yield say("comparison.with-hiccups", **sides, delta=signed(percent(delta_frac)))
+        delta = signed(percent(delta_frac))
+        yield say("comparison.with-hiccups", base=mine, new=theirs, delta=delta)
 
 
 def _hiccups(rank: Rank) -> str:
@@ -301,7 +302,7 @@ def _needed(size: ComparedSize, ends: Ends) -> int:
     matters_ns = LITTLE.value * min(size.base_mean_ns, size.new_mean_ns)
     narrow_ns = max(delta_ns, matters_ns - delta_ns, 1)
     count = min(size.base_count, size.new_count) * (half_ns / narrow_ns) ** 2
-    return max(ceil(count), int(MANY.value))
+    return max(ceil(count), MANY.whole)
 
 
 def about(count: int) -> str:

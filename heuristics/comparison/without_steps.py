@@ -7,7 +7,6 @@ moves all kernels of the next one alike.
 
 from fractions import Fraction
 from math import sqrt
-from operator import attrgetter
 from statistics import NormalDist
 from typing import Final
 
@@ -117,7 +116,7 @@ def _by_launches(size: ComparedSize, base: Rank, new: Rank) -> ComparisonVerdict
     their error; or where they are nearly all there is, and neither they nor the whole differ.
     """
     # windows of other or fewer launches hold another amount of work
-    kernels = [sum(counts_of(side, attrgetter("name")).values()) for side in (base, new)]
+    kernels = [sum(counts_of(side).values()) for side in (base, new)]
     if not same_count(*kernels) or (shared_work_frac(base, new) or 0.0) < NEARLY_ALL.value:
         return None
     launched, shorter_ns = _launched(base, new), float(min(mean_step_ns(base), mean_step_ns(new)))

@@ -14,7 +14,7 @@ from math import comb, gcd
 from operator import attrgetter
 from typing import Final
 
-from msgspec import Struct, UnsetType
+from msgspec import Struct
 
 from heuristics.comparison.covered import BODY, covered_frac, in_pieces
 from heuristics.comparison.difference.places import without_arguments
@@ -33,7 +33,7 @@ from traces.names.ranges import is_backward_name
 from traces.patterns import compiled
 from traces.sections.rank import Rank
 from traces.sections.tables import Kernel
-from traces.sections.work import HostCopies, Work
+from traces.sections.work import HostCopies
 from traces.statistics.interval import LEVEL
 from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
@@ -138,7 +138,7 @@ def _passes(base: Subject, new: Subject) -> Heard:
     """
     heard = in_pieces(base.rank, new.rank) or same_amount(base.rank, new.rank)
     if heard is None:
-        counts = _often(*(counts_of(side.rank, attrgetter("name")) for side in (base, new)))
+        counts = _often(counts_of(base.rank), counts_of(new.rank))
         heard = _alike(counts.values()) or None
     return heard
 
@@ -157,7 +157,7 @@ def _units(rank: Rank) -> int:
     """Into how many equal units a window can be cut by how often it runs each kernel; 1 where that
     may be chance.
     """
-    counts = [round(count) for count in counts_of(rank, attrgetter("name")).values()]
+    counts = [round(count) for count in counts_of(rank).values()]
     units = gcd(*counts)
     return units if units ** -len(counts) <= 1 - LEVEL else 1
 
@@ -189,7 +189,7 @@ def copied(rank: Rank) -> dict[int, int]:
     """How often a typical step copies input of each size, largest first; empty where that is
     unknown.
     """
-    if isinstance(rank.work, UnsetType):
+    if not rank.work:
         return {}
     return {
         copy.size_bytes: number
@@ -200,10 +200,10 @@ def copied(rank: Rank) -> dict[int, int]:
 
 def _ranges(base: Subject, new: Subject) -> Heard:
     """By the families of backward where both have some: forward may run a second time."""
-    works = base.rank.work, new.rank.work
-    if not isinstance(works[0], Work) or not isinstance(works[1], Work):
+    mine, theirs = base.rank.work, new.rank.work
+    if not mine or not theirs:
         return None
-    counts = _often(works[0].ranges, works[1].ranges)
+    counts = _often(mine.ranges, theirs.ranges)
     backward = [pair for name, pair in counts.items() if is_backward_name(name)]
     if beyond_chance(len(backward), len(backward)):
         return _alike(backward)

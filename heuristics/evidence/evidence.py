@@ -243,17 +243,18 @@ def with_fit(evidence: RunEvidence, given: Given, log: TrainingLog | None = None
     """The run with its memory wall as log, options and symptoms tell it; as it was where none
     does.
     """
+    seen = evidence.observed
     stages = [error.stage for error in log.own_out_of_memory] if log else []
-    if evidence.observed.out_of_memory is not None:
-        stages.append(evidence.observed.out_of_memory)
+    if seen.out_of_memory is not None:
+        stages.append(seen.out_of_memory)
     if stages:
         where = "" if stages[0] == "unknown" else f" in {stages[0].replace('_', ' ')}"
         return _stands(evidence, say("evidence.ran-out", where=where), first=True)
     if given.memory_tight:
         return _stands(evidence, say("evidence.given-tight"), first=False)
     peaks = [report.peak_allocated_bytes or 0 for report in log.memory] if log else []
-    used = max(peaks, default=0) / (evidence.observed.memory_bytes or 1)
-    if evidence.observed.memory_bytes and used >= NEARLY_ALL.value and given.memory_tight is None:
+    used = max(peaks, default=0) / (seen.memory_bytes or 1)
+    if seen.memory_bytes and used >= NEARLY_ALL.value and given.memory_tight is None:
         peak = held("peak_allocated_frac", used, NEARLY_ALL, unit="fraction of the capacity")
         return _stands(evidence, say("evidence.near-capacity"), False, (peak,))
     return evidence

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, ints, listed, order_of
+from traces.arrays import BoolArray, FloatArray, IntArray, ints, listed, order_of, unknown
 from traces.groups import group_of
 from traces.limits import Limit
 from traces.ranks.replay.chains import Chains, usual
@@ -74,7 +74,7 @@ def least_of(table: FloatArray, places: Places) -> FloatArray:
     """
     rows = table[list(places)]
     known = ~np.isnan(rows).all(axis=0)
-    result = np.full(table.shape[1], np.nan)
+    result = unknown(table.shape[1])
     result[known] = np.nanmin(rows[:, known], axis=0)
     return result
 
@@ -99,13 +99,12 @@ def is_node(run: MeasuredRun, places: Places) -> bool:
 
 def participations(run: MeasuredRun, places: Places, by_step: Places = ()) -> BoolArray:
     """Those of the ranks that are late, in each step of the one that is; shape (p,)."""
-    matched = run.together.matched
+    matched = run.matched
     if not by_step:
         return np.isin(matched.place, places)
     step = run.step[matched.instance]
     late = ints([*by_step, UNKNOWN])
-    result: BoolArray = matched.place == late[np.where(step < len(late), step, UNKNOWN)]
-    return result
+    return np.equal(matched.place, late[np.where(step < len(late), step, UNKNOWN)])
 
 
 def usual_work(run: MeasuredRun, chains: Chains, mine: BoolArray) -> IntArray:

@@ -13,7 +13,7 @@ from heuristics.late.beside import (
     standing_out,
     usual_work,
 )
-from traces.arrays import FloatArray, listed
+from traces.arrays import FloatArray, listed, unknown, whole
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
@@ -47,7 +47,7 @@ def across(run: MeasuredRun) -> FloatArray:
     that is none.
     """
     count = len(run.together.used)
-    factor = np.full(count, np.nan)
+    factor = unknown(count)
     if len(run.alike) > 1:
         every = Alike(run.alike[0].fingerprint, tuple(range(count)))
         beside_all = device_factors(run.together.used, (every,))
@@ -98,7 +98,7 @@ def _edit(
 
     Those of ranks that wait are no measure: beside communication that waits kernels are slower.
     """
-    matched, all_mine = run.together.matched, participations(run, places, by_step)
+    matched, all_mine = run.matched, participations(run, places, by_step)
     theirs = [like for like in run.alike if not {*like.places}.isdisjoint(places)]
     of_each = np.fmax(device_factors(run.together.used, theirs, products=True), factor)
     products = of_each[matched.place]
@@ -109,7 +109,7 @@ def _edit(
         compute_ns = np.clip(matched.compute_ns, 0, own_ns)
         grouped_ns = np.clip(matched.grouped_ns, 0, compute_ns)
         less_ns = (compute_ns - grouped_ns) * (1 - 1 / factor) + grouped_ns * (1 - 1 / products)
-        faster_ns = own_ns - np.rint(less_ns).astype(np.int64)
+        faster_ns = own_ns - whole(less_ns)
         return np.where(mine, faster_ns, usual_work(run, chains, all_mine)), chains.moving_ns
 
     return Edit(Cause.SLOW_DEVICE, places, cost_ns, edited, by_step)

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from heuristics.late.beside import Edits, Times
-from traces.arrays import BoolArray, FloatArray, IntArray
+from traces.arrays import BoolArray, FloatArray, IntArray, ints, whole
 from traces.groups import group_of, next_at
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
@@ -39,14 +39,14 @@ def _balanced(run: MeasuredRun, chains: Chains) -> Times:
     """Work before tokens are brought back, and what is moved, as even as a balancing loss makes
     it.
     """
-    matched, of_experts = run.together.matched, run.routing.of_experts
+    matched, of_experts = run.matched, run.routing.of_experts
     first = matched.first
     least_ns = parts.least(np.where(chains.after == NO_ROW, 0, matched.grouped_ns), first)
     balanced = parts.spread(of_experts & (least_ns > 0), first)
     uneven = parts.spread(_uneven(matched), first)
     keeps = np.minimum(1.0, (BALANCED.value - 1) / np.maximum(uneven - 1, 1e-9))
-    mean_ns = parts.spread(parts.mean(chains.own_ns, first), first)
-    even_ns = np.rint(mean_ns + (chains.own_ns - mean_ns) * keeps).astype(np.int64)
+    mean_ns = parts.spread(parts.total(chains.own_ns, first) / np.diff(first), first)
+    even_ns = whole(mean_ns + (chains.own_ns - mean_ns) * keeps)
     moving_ns = np.where(
         parts.spread(of_experts & np.isin(matched.operation, EXCHANGES), first),
         _moved_evenly(run, chains, balanced & (chains.after != NO_ROW)),
@@ -58,8 +58,8 @@ def _balanced(run: MeasuredRun, chains: Chains) -> Times:
 def _uneven(matched: Matched) -> FloatArray:
     """Of each instance the fullest rank's expert work over the mean, shape (n,); 1 without any."""
     first, grouped_ns = matched.first, np.maximum(matched.grouped_ns, 0).astype(np.float64)
-    most, mean = parts.most(grouped_ns, first), parts.mean(grouped_ns, first)
-    return np.divide(most, mean, out=np.ones(len(most)), where=mean > 0)
+    most, mean = parts.most(grouped_ns, first), parts.total(grouped_ns, first) / np.diff(first)
+    return parts.over(most, mean, 1.0)
 
 
 def _moved_evenly(run: MeasuredRun, chains: Chains, of_experts: BoolArray) -> IntArray:
@@ -69,7 +69,7 @@ def _moved_evenly(run: MeasuredRun, chains: Chains, of_experts: BoolArray) -> In
     once, all wait for the rank that gets the most, and its part of the bytes is its part of the
     experts' work.
     """
-    first, moving_ns = run.together.matched.first, chains.moving_ns
+    first, moving_ns = run.matched.first, chains.moving_ns
     shortest_ns, at_once = parts.least(moving_ns, first), ends_at_once(moving_ns, first)
     uneven = _uneven_around(run, of_experts)
     less = np.where(
@@ -77,7 +77,7 @@ def _moved_evenly(run: MeasuredRun, chains: Chains, of_experts: BoolArray) -> In
     )
     latency_ns = np.clip(shortest_ns, 0, LASTS.value)
     even_ns = np.where(shortest_ns > 0, latency_ns + (shortest_ns - latency_ns) * less, shortest_ns)
-    return parts.spread(np.rint(even_ns).astype(np.int64), first)
+    return parts.spread(whole(even_ns), first)
 
 
 def _uneven_around(run: MeasuredRun, of_experts: BoolArray) -> FloatArray:
@@ -86,9 +86,9 @@ def _uneven_around(run: MeasuredRun, of_experts: BoolArray) -> FloatArray:
 
     Shape (n,); 1 where nothing tells. Tokens come before the work on them and go back after it.
     """
-    matched, end_ns = run.together.matched, run.aligned.end_ns
+    matched, end_ns = run.matched, run.aligned.end_ns
     first = matched.first
-    of_work = parts.least(of_experts.astype(np.int64), first).astype(np.bool_)
+    of_work = parts.least(ints(of_experts), first).astype(np.bool_)
     of_work &= parts.most(matched.grouped_ns, first) > 0
     uneven = np.where(of_work, _uneven(matched), 1.0)
     who = group_of(matched.sizes, *(parts.total(matched.place**power, first) for power in (1, 2)))

@@ -90,7 +90,7 @@ def _host_ns(run: MeasuredRun, chains: Chains) -> IntArray:
 
     That of collectives in between that were not matched is part of it.
     """
-    matched, after = run.together.matched, chains.after
+    matched, after = run.matched, chains.after
     recorded = matched.recorded
     begun = ByTime(recorded.place, recorded.rows.start_ns)
     until_ns = zeros(len(recorded.rows))

@@ -53,7 +53,7 @@ def judged_by_replay(run: MeasuredRun) -> Tried | None:
     """The cause; None where none saves enough. Pauses are of ranks that are not late for their own
     reason.
     """
-    if run.grid.step_count < 2 or not run.aligned.clocks.aligned or not len(run.together.matched):
+    if run.grid.step_count < 2 or not run.aligned.clocks.aligned or not len(run.matched):
         return None
     causes = list[Tried]()
     for propose in _STEADY:
@@ -176,7 +176,7 @@ def _lacks_the_way(run: MeasuredRun, replayed: ReplayedStep) -> bool:
 
 def unmatched(run: MeasuredRun) -> float:
     """The part of the collectives that was not matched."""
-    matched = run.together.matched
+    matched = run.matched
     return 1 - len(matched.place) / len(matched.recorded.rows)
 
 

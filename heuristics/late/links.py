@@ -11,13 +11,17 @@ from traces.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    count_from_0,
     distinct,
+    ints,
     listed,
+    none_of,
     reach,
     summed,
     sums_before,
+    whole,
 )
-from traces.groups import count_of, group_of, sorted_within
+from traces.groups import group_of, mask_of, sorted_within
 from traces.intervals import covered_ns, union
 from traces.limits import Limit
 from traces.ranks.matching.match import Matched
@@ -51,8 +55,8 @@ def _of_groups(run: MeasuredRun) -> Edits:
     them, and nodes that are in each such group. What is not slow beside groups without these ranks
     is spared.
     """
-    matched, count = run.together.matched, len(run.together.matched.groups)
-    member = np.zeros((count, len(run.nodes)), dtype=np.bool_)
+    matched, count = run.matched, len(run.matched.groups)
+    member = none_of((count, len(run.nodes)))
     of_row = matched.group[matched.instance]
     member[of_row, matched.place] = True
     apart_nodes = run.nodes[matched.place] != run.nodes[member.argmax(axis=1)][of_row]
@@ -60,8 +64,8 @@ def _of_groups(run: MeasuredRun) -> Edits:
     given = parts.most(matched.recorded.rows.size_bytes[matched.at], matched.first)
     # routing makes them differ
     size_bytes = np.where(np.isin(matched.operation, EXCHANGES), 0, given)
-    what = programs_of(matched, run.step), matched.kind[matched.first[:-1]], size_bytes
-    like = group_of(*what, run.step, over_nodes[matched.group].astype(np.int64))
+    what = programs_of(matched, run.step), matched.kinds, size_bytes
+    like = group_of(*what, run.step, ints(over_nodes[matched.group]))
     moved_ns = parts.median(run.waits.moving_ns, matched.first)
     usual_ns, seen = _usual(moved_ns, like)
     pair = group_of(like[matched.instance], matched.place)
@@ -90,8 +94,8 @@ def _of_groups(run: MeasuredRun) -> Edits:
         if mask.all():
             continue
         passing = member @ mask
-        free = np.bincount(like[seen & ~passing[matched.group]], minlength=count_of(like)) > 0
-        beside_free = np.bincount(matched.group[seen & free[like]], minlength=count) > 0
+        free = mask_of(like[seen & ~passing[matched.group]], count_from_0(like))
+        beside_free = mask_of(matched.group[seen & free[like]], count)
         normal = known & ~slow & beside_free
         groups.append((summed(mask), summed(known & ~slow & passing), mask, passing, normal))
     for _, _, mask, passing, normal in sorted(groups, key=itemgetter(0, 1)):
@@ -111,7 +115,7 @@ def _usual(values: IntArray, like: IntArray) -> tuple[IntArray, BoolArray]:
 
 def _of_exchanges(run: MeasuredRun) -> Edits:
     """Ranks whose part of exchanges takes longer than that of the others in it."""
-    matched, moving_ns = run.together.matched, run.waits.moving_ns
+    matched, moving_ns = run.matched, run.waits.moving_ns
     exchanges = _apart_exchanges(matched, moving_ns)
     rows = np.flatnonzero(exchanges[matched.instance])
     middle_ns = parts.spread(parts.median(moving_ns, matched.first), matched.first)
@@ -126,7 +130,7 @@ def _of_exchanges(run: MeasuredRun) -> Edits:
     seen = float(took[list(places)].sum() / max(1.0, (took - beyond)[list(places)].sum()))
     if seen < SLOWER.value:
         return
-    behind = parts.total(participations(run, places).astype(np.int64), matched.first)
+    behind = parts.total(ints(participations(run, places)), matched.first)
     partly = exchanges & (behind > 0) & (behind < matched.sizes)
     slow = slowness(np.full(summed(partly), seen), matched.sizes[partly], behind[partly])
     yield _edit(run, places, float(beyond[list(places)].mean()), float(np.median(slow)))
@@ -147,7 +151,7 @@ def slowness(seen: FloatArray, size: IntArray, behind: IntArray) -> FloatArray:
     """
     left = size - behind - seen * behind
     real = np.divide((seen - 1) * (size - 1), left, out=seen - 1, where=left > 0) + 1
-    result: FloatArray = np.maximum(seen, np.minimum(real, 2 * seen + size))
+    result: FloatArray = np.clip(real, seen, 2 * seen + size)
     return result
 
 
@@ -164,9 +168,9 @@ def _edit(
     Of a ring all is slower by the factor, and of an exchange that ends at once on all; of another
     the others' by what of their data passes it.
     """
-    matched, mine = run.together.matched, participations(run, places)
+    matched, mine = run.matched, participations(run, places)
     first, size = matched.first, matched.sizes
-    behind = parts.total(mine.astype(np.int64), first)
+    behind = parts.total(ints(mine), first)
     # of a rank whose own part was not recorded too
     slow = np.setdiff1d(matched.group[behind > 0], spared)
     touched = parts.spread(np.isin(matched.group, slow), first)
@@ -180,7 +184,7 @@ def _edit(
         )
         passes = np.where(mine, parts.spread(size - behind, first), parts.spread(behind, first))
         part = np.where(parts.spread(exchanges, first), passes / parts.spread(size - 1, first), 1.0)
-        scaled = np.rint(moving_ns / (1 + (factor - 1) * part)).astype(np.int64)
+        scaled = whole(moving_ns / (1 + (factor - 1) * part))
         mended, beside_mended = usual(scaled, run.role, touched)
         other = np.where(shares & beside_mended, np.minimum(mended, moving_ns), moving_ns)
         other = np.where(touched, scaled, other)

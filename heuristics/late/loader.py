@@ -12,7 +12,7 @@ from heuristics.late.beside import (
     participations,
     usual_work,
 )
-from traces.arrays import IntArray
+from traces.arrays import IntArray, ints
 from traces.ranks.replay.beneath import THROUGH
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
@@ -47,11 +47,11 @@ def _late_start_ns(run: MeasuredRun, own_ns: IntArray) -> IntArray:
     """By how much like ranks begin their step sooner, of the work that holds the late start; shape
     (p,).
     """
-    matched = run.together.matched
+    matched = run.matched
     beyond_ns = np.column_stack((run.excess.loader_ns, np.zeros(len(run.grid.later))))
     of_step_ns = np.maximum(np.nan_to_num(beyond_ns), 0)[
         matched.place, own_step_of(matched, run.grid)
     ]
     late_ns = matched.recorded.rows.loader_ns[matched.at]
     holds = np.minimum(own_ns, late_ns) >= THROUGH.value * np.maximum(late_ns, of_step_ns)
-    return np.where(holds, np.minimum(of_step_ns, own_ns), 0).astype(np.int64)
+    return ints(np.where(holds, np.minimum(of_step_ns, own_ns), 0))

@@ -21,8 +21,8 @@ from heuristics.late.beside import (
     usual_work,
 )
 from heuristics.late.device import slowed
-from traces.arrays import FOREVER, BoolArray, IntArray, listed, zeros
-from traces.groups import count_of, group_of
+from traces.arrays import FOREVER, BoolArray, IntArray, count_from_0, listed, zeros
+from traces.groups import group_of
 from traces.ranks.replay.chains import Chains, usual
 from traces.ranks.replay.edit import Edit
 from traces.ranks.replay.run import MeasuredRun
@@ -43,7 +43,7 @@ def propose(run: MeasuredRun, without: Sequence[int]) -> Edits:
     places.
     """
     count, steps = run.grid.length_ns.shape
-    matched = run.together.matched
+    matched = run.matched
     pause_ns = np.where(np.isin(matched.place, without), 0, pauses_of(run))
     inside = parts.spread(run.step != UNKNOWN, matched.first)
     cell = parts.spread(run.step, matched.first)[inside] * count + matched.place[inside]
@@ -80,7 +80,7 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     What all like ranks do longer in a step is no pause, and what a rank does equally long in all is
     none. More work of experts is more tokens: left out.
     """
-    matched, chains = run.together.matched, run.chains
+    matched, chains = run.matched, run.chains
     has = chains.after != NO_ROW
     if not has.any():
         return zeros(len(matched.place))
@@ -88,7 +88,7 @@ def pauses_of(run: MeasuredRun) -> IntArray:
     own_ns = chains.own_ns - np.where(alone, np.maximum(matched.grouped_ns, 0), 0)
     kind = between(run, chains)
     middle_ns, known = usual(own_ns, kind, has)
-    of_kind = np.bincount(kind[has], minlength=count_of(kind))[kind]
+    of_kind = np.bincount(kind[has], minlength=count_from_0(kind))[kind]
     comparable = has & known & (of_kind >= _LIKE)
     least_ns, _, _ = _extremes(own_ns[has], group_of(kind, run.step[matched.instance]), has)
     mine_ns, most_ns, count = _extremes(own_ns[has], group_of(kind, matched.place), has)
@@ -106,7 +106,7 @@ def _extremes(
     """Of each row the least and the most of its part, and how many it has: of rows that have one
     before.
     """
-    size = count_of(part)
+    size = count_from_0(part)
     least_ns, most_ns = np.full(size, FOREVER), zeros(size)
     np.minimum.at(least_ns, part[has], own_ns)
     np.maximum.at(most_ns, part[has], own_ns)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from heuristics.late.beside import COST, Places, is_node
 from heuristics.late.judge import Tried, judged_by_replay, unmatched
 from heuristics.late.votes import judged_by_votes
-from traces.arrays import BoolArray, FloatArray, distinct, summed
+from traces.arrays import BoolArray, FloatArray, distinct, summed, whole
 from traces.frozen import frozen
 from traces.missing import Missing, gap, or_gap, unless
 from traces.ranks.one_run.align import fits_of
@@ -31,7 +31,15 @@ from traces.ranks.waiting.charge import (
 )
 from traces.ranks.waiting.experts import experts_of
 from traces.ranks.waiting.peers import bytes_of
-from traces.ranks.waiting.side_by_side import NO_STEPS, Alike, Grid, means, middles, rounded
+from traces.ranks.waiting.side_by_side import (
+    NO_STEPS,
+    Alike,
+    Grid,
+    means,
+    middles,
+    numbers_of,
+    rounded,
+)
 from traces.ranks.waiting.waits import NOBODY
 from traces.sections.cause import Cause, ProblemKind
 from traces.sections.run import (
@@ -64,7 +72,7 @@ def judge(summaries: Summaries) -> JudgedRun:
     """Measure, and judge; the order of the summaries does not matter."""
     run = measure_run(summaries)
     cause = judged_by_replay(run) if run.grid.step_count else judged_by_votes(run)
-    charged = charge(run.together.matched, run.waits, run.grid, run.step)
+    charged = charge(run.matched, run.waits, run.grid, run.step)
     of_cause = charged.counted & (charged.last != UNKNOWN)
     if cause is None:
         of_cause[:] = False
@@ -130,7 +138,7 @@ def run_of(judged: JudgedRun, names: Sequence[str]) -> Run:
 
 def _late_exposed_ns(judged: JudgedRun) -> dict[str, int]:
     """By kind of communication, waiting that is of the cause while surely no compute ran."""
-    run, matched = judged.measured, judged.measured.together.matched
+    run, matched = judged.measured, judged.measured.matched
     lasts_ns = matched.length_ns
     hidden_ns = lasts_ns - np.clip(matched.exposed_ns, 0, lasts_ns)
     late = parts.spread(judged.of_cause, matched.first)
@@ -142,7 +150,7 @@ def _last(judged: JudgedRun) -> ArrivesLast | Missing | None:
     if _untold(judged) is None:
         return None
     run, used = judged.measured, judged.measured.together.used
-    matched, seen = run.together.matched, run.together.all_ranks_seen
+    matched, seen = run.matched, run.together.all_ranks_seen
     arrival = arrives_last(used, matched, run.waits, run.grid.step_count, all_ranks_seen=seen)
     if isinstance(arrival, Missing):
         return arrival
@@ -177,13 +185,10 @@ def figures_of_ranks(
     for this one. `device_factor`: how many times as long its kernels take as those of ranks like
     it. `expert_ns`: its grouped GEMMs.
     """
-    together, grid, charged = judged.measured.together, judged.measured.grid, judged.charged
-    group_of = {
-        place: number
-        for number, group in enumerate(judged.measured.alike)
-        for place in group.places
-    }
-    steps, known = max(1, grid.step_count), judged.measured.aligned.clocks.missing is None
+    run, charged = judged.measured, judged.charged
+    grid, clocks = run.grid, run.aligned.clocks
+    group = numbers_of(run.alike, len(run.nodes)).tolist()
+    steps, known = max(1, grid.step_count), clocks.missing is None
     unknown = (
         late
         if isinstance(late, Missing)
@@ -191,13 +196,13 @@ def figures_of_ranks(
     )
     caused_ns, by_step_caused_ns = (charged.caused_ns // steps).tolist(), _whole(by_step.caused_ns)
     step_ns, waited_ns = rounded(middles(grid.length_ns)), (charged.waited_ns // steps).tolist()
-    factor, expert_ns = judged.measured.factor.tolist(), rounded(means(grid.grouped_ns))
+    factor, expert_ns = run.factor.tolist(), rounded(means(grid.grouped_ns))
     lengths_ns, by_step_waited_ns = _whole(by_step.length_ns), _whole(by_step.waited_ns)
     return tuple(
         RankInRun(
             index=place,
             rank=summary.identity.rank,
-            group=group_of[place],
+            group=group[place],
             step_ns=or_gap(step_ns[place], NO_STEPS),
             waited_ns=waited_ns[place],
             caused_ns=caused_ns[place] if known else unknown,
@@ -208,15 +213,15 @@ def figures_of_ranks(
             waited_by_step_ns=by_step_waited_ns[place],
             caused_by_step_ns=by_step_caused_ns[place] if known else unknown,
         )
-        for place, summary in enumerate(together.used)
+        for place, summary in enumerate(run.together.used)
     )
 
 
 def _whole(table: FloatArray) -> list[tuple[int | None, ...]]:
-    unknown = np.isnan(table)
-    whole = np.rint(np.where(unknown, 0.0, table)).astype(np.int64).astype(object)
-    whole[unknown] = None
-    return list(map(tuple, whole.tolist()))
+    untold = np.isnan(table)
+    rows = whole(np.where(untold, 0.0, table)).astype(object)
+    rows[untold] = None
+    return list(map(tuple, rows.tolist()))
 
 
 def _problem(problem: RecordingProblem, names: Sequence[str]) -> RunProblem:
@@ -265,7 +270,7 @@ def _without(judged: JudgedRun) -> RunWithout | Missing:
     run, tried = judged.measured, judged.found
     if (missing := run.aligned.clocks.missing) is not None:
         return missing
-    if not len(run.together.matched) or not run.grid.step_count:
+    if not len(run.matched) or not run.grid.step_count:
         reason = "the ranks share no step with matched collectives, which is what is replayed"
         return gap(reason, "record whole steps of all ranks at the same time")
     if tried is None:
@@ -295,9 +300,9 @@ def _host(run: MeasuredRun, places: Places) -> str | None:
 
 def _untold(judged: JudgedRun) -> Missing | None:
     """Why nobody can say who is late; None where it can be said."""
-    if (missing := judged.measured.aligned.clocks.missing) is not None:
+    run, together = judged.measured, judged.measured.together
+    if (missing := run.aligned.clocks.missing) is not None:
         return missing
-    together = judged.measured.together
     strangers = sum(
         len(problem.indices)
         for problem in together.problems
@@ -306,12 +311,12 @@ def _untold(judged: JudgedRun) -> Missing | None:
     if strangers >= len(together.used):
         reason = "the recordings are of several runs, and none of these has most of them"
         return gap(reason, "give the recordings of one run")
-    waited = judged.measured.waits.wait_ns.any() or not together.all_ranks_seen
-    if (judged.measured.waits.last == NOBODY).all() and waited:
+    waited = run.waits.wait_ns.any() or not together.all_ranks_seen
+    if (run.waits.last == NOBODY).all() and waited:
         reason = (
             "of every group a rank is missing, and all that are here may have waited for that one"
         )
         return gap(reason, "record every rank, or all ranks of some groups")
-    if judged.measured.grid.step_count == 1:
+    if run.grid.step_count == 1:
         return gap("one step does not show who is always late", "record several steps")
     return None

@@ -4,6 +4,7 @@ import numpy as np
 
 from heuristics.late.beside import Edits, Times, participations
 from heuristics.late.device import across
+from traces.arrays import whole
 from traces.missing import known
 from traces.ranks.replay.chains import Chains
 from traces.ranks.replay.edit import Edit
@@ -32,12 +33,12 @@ def propose(run: MeasuredRun) -> Edits:
     microbatches = _microbatches(run)
 
     def even(chains: Chains) -> Times:
-        return even_stages(run.together.matched, chains, run.alike, microbatches)
+        return even_stages(run.matched, chains, run.alike, microbatches)
 
     def as_others(chains: Chains) -> Times:
         keeps = 1 - float(np.nanmean(cost_ns)) / float(np.nanmean(own_ns[heavy]))
         mine = participations(run, run.alike[heavy].places) & (chains.after != NO_ROW)
-        own = np.where(mine, np.rint(chains.own_ns * keeps).astype(np.int64), chains.own_ns)
+        own = np.where(mine, whole(chains.own_ns * keeps), chains.own_ns)
         return own, chains.moving_ns
 
     by_layers = layers[heavy] == max(layers) > min(layers)

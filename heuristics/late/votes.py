@@ -77,7 +77,7 @@ def _beyond(values: IntArray, last: IntArray, first: IntArray, not_last: BoolArr
 
 def judged_by_votes(run: MeasuredRun) -> Tried | None:
     """The rank that most of the waiting is charged to, by what made it late."""
-    matched, aligned, waits = run.together.matched, run.aligned, run.waits
+    matched, aligned, waits = run.matched, run.aligned, run.waits
     if not len(matched):
         return None
     votes = votes_of(matched, aligned, waits)

@@ -16,6 +16,7 @@ other figures in doubt as well.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Final, get_args
 
 from heuristics.figures.figures import Figures, Ranks, added, frac_of
@@ -106,14 +107,11 @@ def _over_half(ranks: Ranks, window_ns: int) -> Bound:
 
 def largest_bucket(ranks: Ranks) -> tuple[Bucket, float] | None:
     """Largest bucket of a run and its share of the windows; of equals the first."""
-    window_ns, total_ns = 0, Counter[str]()
-    for rank in ranks:
-        window_ns += rank.window_ns
-        total_ns.update(rank.budget_ns)
+    total_ns = added(map(attrgetter("budget_ns"), ranks))
     if not total_ns:
         return None
-    name: Bucket = max(get_args(Bucket), key=lambda bucket: total_ns[bucket])
-    return name, total_ns[name] / window_ns
+    name: Bucket = max(get_args(Bucket), key=total_ns.__getitem__)
+    return name, total_ns[name] / sum(map(attrgetter("window_ns"), ranks))
 
 
 NO_WALL: Final = say("walls.lever")

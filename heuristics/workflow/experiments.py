@@ -51,7 +51,7 @@ def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
         "nothing",
         held_fixed(run),
         MEASURE,
-        int(STEPS.value),
+        STEPS.whole,
         say("workflow.next-change" if wall else "workflow.next-levers"),
     )
     winner = Experiment(
@@ -60,7 +60,7 @@ def plan_of_experiments(run: Run, plan: Plan) -> Experiments:
         say("workflow.winner-varies"),
         held_fixed(run),
         (*MEASURE, say("workflow.measure-ran")),
-        int(STEPS.value),
+        STEPS.whole,
         say("workflow.next-wall"),
     )
     last = (winner,) if same or later else ()
@@ -112,7 +112,7 @@ def _experiments(run: Run, steps: Iterable[Planned]) -> Iterator[Experiment]:
             " and ".join(fix.varies) or f"{fix.id} alone",
             held_fixed(run, fix.varies),
             (*MEASURE, fix.verify),
-            int(STEPS.value),
+            STEPS.whole,
             say("workflow.keep-of-shared", after=then, others=shared)
             if shared
             else say("workflow.keep", after=then),

@@ -23,6 +23,7 @@ NEED_NOT_APPLY: Final = frozenset(
         *("ranks[].sm.stretch", "ranks[].sm.stretch_frac", "ranks[].tensor_cores.fp32_to_tf32_frac"),
         *("ranks[].a2a.waiting_like_ns", "ranks[].ledger[].wall"),
         *(f"throughput.references[].{key}" for key in ("gpus", "precision", "layout", "batch", "step_s")),
+        "throughput.references[].dispatcher",
         *("configuration.settings[].value", "configuration.settings[].value[]"),
         *(f"normal.{key}" for key in ("standing", "replayed_tokens_high", "replayed_standing")),
         *(f"normal.{key}" for key in ("mfu_low_frac", "mfu_high_frac", "step_low_ns", "step_high_ns")),

@@ -59,9 +59,16 @@ def _percentile_99(values: list[int]) -> float:
     return ordered[below] + (ordered[below + 1] - ordered[below]) * part / 100
 
 
+def _counts(told: Told) -> set[int]:
+    """Calls that wait for a small copy, where kernels route tokens."""
+    if not any(work.kind in ("router", "permute") for work in told.story.works):
+        return set()
+    return {c for c, one in enumerate(told.takes.waits) if any(p in told.feeds for p, _ in one)}
+
+
 def without_calls_of(told: Told, *kinds: str) -> Takes:
     """Only the time of some kinds of calls; `counts` are those that wait for a small copy to the host."""
-    counts = {c for c, one in enumerate(told.takes.waits) if any(p in told.feeds for p, _ in one)}
+    counts = _counts(told)
     names = [
         "counts" if call.kind == "sync" and c in counts else call.kind for c, call in enumerate(told.calls)
     ]
@@ -70,7 +77,7 @@ def without_calls_of(told: Told, *kinds: str) -> Takes:
 
 def without_syncs(told: Told, kind: str) -> Takes:
     """Only synchronising calls and their cold starts: `counts` that wait for a small copy, or the others."""
-    counts = {c for c, one in enumerate(told.takes.waits) if any(p in told.feeds for p, _ in one)}
+    counts = _counts(told)
     syncs = [c for c, call in enumerate(told.calls) if call.kind == "sync"]
     gone = {c for c in syncs if (c in counts) == (kind == "counts")}
     pauses = []

@@ -30,10 +30,19 @@ from traces.account.pieces import (
     waited_for,
 )
 from traces.account.waits import WaitingCalls, with_poll_calls
-from traces.arrays import CODE, FOREVER, PLACE, IntArray, ints, order_of, row_by_row, summed, zeros
+from traces.arrays import (
+    CODE,
+    FOREVER,
+    PLACE,
+    IntArray,
+    columns_of,
+    row_by_row,
+    summed,
+    zeros,
+)
 from traces.columns import PROCESS_BITS
 from traces.frozen import frozen
-from traces.groups import first_of, group_of, mask_of, passing, sums_of
+from traces.groups import first_of, group_of, in_order, mask_of, passing, sums_of
 from traces.intervals import Spans, intersect, ns_in, union
 from traces.launches import launches_a_graph
 from traces.limits import HALF_A_WALL, Limit
@@ -49,10 +58,10 @@ class GraphNodes:
     def __init__(self, rank: RankTimeline) -> None:
         self._rows = rows = rank.activities
         launched = np.flatnonzero(rows.is_launched)
-        order = launched[order_of(rows.call[launched])]
+        order = in_order(launched, rows.call)
         call = rows.call[order]
         self._first = np.arange(len(rows), dtype=PLACE)
-        self._first[order] = order[np.searchsorted(call, call, side="left")]
+        self._first[order] = order[np.searchsorted(call, call)]
 
     def split(self, pieces: Pieces) -> tuple[Pieces, Judged, Judged]:
         """Pieces outside of replays, opaque pieces within, and those in which another node ran."""
@@ -72,14 +81,14 @@ class GraphNodes:
         rows = self._rows
         parts: list[tuple[int, int, int, int]] = []
         not_compute = np.flatnonzero(~rows.is_compute)
-        not_compute = not_compute[order_of(rows.call[not_compute])]
+        not_compute = in_order(not_compute, rows.call)
         calls, call = rows.call[not_compute], rows.call[within.kernel]
         low, high = np.searchsorted(calls, call), np.searchsorted(calls, call + 1)
         for place, (start, end) in enumerate(row_by_row(within.start_ns, within.end_ns)):
             nodes = not_compute[low[place] : high[place]]
             for part in last_to_end(rows, nodes, start, end):
                 parts.append((place, *part))
-        index, start_ns, end_ns, work = ints(parts).reshape(len(parts), 4).T
+        index, start_ns, end_ns, work = columns_of(parts, 4)
         pieces = replace(within.take(index), start_ns=start_ns, end_ns=end_ns)
         ran = work != NONE
         opaque = judged(pieces.take(~ran), REASON["graph_opaque"])
@@ -160,8 +169,7 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
     if rank.opaque_graph_frac > HALF_A_WALL.value:
         reason = (
             f"{percent(rank.opaque_graph_frac)} of the CUDA graph launches show no work, so time "
-            f"without "
-            "compute may be work that was not recorded"
+            "without compute may be work that was not recorded"
         )
         if before_ns := _before_graphs_ns(rank, windows):
             reason += f", but for {duration(before_ns)} before the first of them"
@@ -184,7 +192,7 @@ def measure_account(rank: RankTimeline, windows: Spans, queueing: Queueing) -> A
 
 def _before_graphs_ns(rank: RankTimeline, windows: Spans) -> int:
     """Time without compute before the process launches its first graph, where it is no little."""
-    calls, gaps = rank.columns.calls, compute_gaps(rank.activities, windows)
+    calls, gaps = rank.calls, compute_gaps(rank.activities, windows)
     mine = passing(launches_a_graph, rank.columns.call_names)[calls.name]
     mine &= calls.thread_gid & PROCESS_BITS == rank.process_gid
     before = gaps.clipped(gaps.start_ns, calls.start_ns[mine].min(initial=FOREVER))
@@ -217,8 +225,8 @@ class _Accountant:
 
     def account(self) -> Account:
         place = np.arange(len(self._gaps))
-        for first in range(0, max(1, len(place)), int(AT_ONCE.value)):
-            chunk = place[first : first + int(AT_ONCE.value)]
+        for first in range(0, max(1, len(place)), AT_ONCE.whole):
+            chunk = place[first : first + AT_ONCE.whole]
             for part in self._judged(self._gaps.take(chunk)):
                 self._note(part)
         ns = self._ns

@@ -22,13 +22,14 @@ from traces.arrays import (
     ints,
     last_at,
     none_of,
+    nowhere,
     order_of,
     row_by_row,
     zeros,
 )
 from traces.columns import NULL, PROCESS_BITS
 from traces.frozen import frozen
-from traces.groups import before_of, begins, first_of, group_of, mask_of
+from traces.groups import before_of, begins, first_of, group_of, in_order, mask_of
 from traces.intervals import Spans, union
 from traces.launchers import helper_threads
 from traces.limits import Limit
@@ -83,8 +84,7 @@ LONG: Final = Limit(
     1_000_000,
     "ns",
     "measured on recordings of others: first launches of kernels take more, the first cudaFree 1.6 "
-    "ms; a "
-    "launch that the system interrupts takes less",
+    "ms; a launch that the system interrupts takes less",
 )
 APART: Final = Limit(
     10,
@@ -99,7 +99,7 @@ def kinds_of_calls(rank: RankTimeline) -> tuple[IntArray, Spans]:
     """The `CallKind` of every call of a rank's columns, and when the program sets up; a call that
     initialises once is `INIT`, and so is each meanwhile that waits for no work.
     """
-    calls = rank.columns.calls
+    calls = rank.calls
     kinds = call_kinds(rank.columns.call_names)[calls.name]
     kinds[_one_time(rank, kinds)] = CallKind.INIT
     sets_up = _setting_up(rank, kinds)
@@ -124,13 +124,13 @@ def _setting_up(rank: RankTimeline, kinds: IntArray) -> Spans:
     uses if one comes in the second half: a host that works between phases pauses too. Before a
     kernel of a known name the GPU waits for what recurs.
     """
-    rows, calls = rank.activities, rank.columns.calls
+    rows, calls = rank.activities, rank.calls
     ended_ns = np.append(rows.start_ns[:1], np.maximum.accumulate(rows.end_ns)[:-1])
     idle_ns = np.maximum(rows.start_ns - ended_ns, 0)
     mine = np.flatnonzero(rows.is_launched & (rows.name >= 0))
     waits_ns = np.diff(np.cumsum(idle_ns)[mine], prepend=0)
     shape, is_kernel = np.full(len(rows), NULL), rows.is_kernel
-    shape[is_kernel] = rank.columns.kernels.shape[rows.row[is_kernel]]
+    shape[is_kernel] = rank.kernels.shape[rows.row[is_kernel]]
     name = group_of(rows.name[mine])
     is_name = mask_of(first_of(name), len(mine))
     is_kind = mask_of(first_of(group_of(name, shape[mine])), len(mine))
@@ -162,7 +162,7 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
     need be left. A long free between kernels that ran before gives back what they used: an
     allocator short of memory, which asks for it again.
     """
-    calls = rank.columns.calls
+    calls = rank.calls
     length_ns = calls.length_ns
     once = (length_ns >= LONG.value) & ~np.isin(kinds, _WAITS)
     once &= (calls.thread_gid & PROCESS_BITS) == rank.process_gid
@@ -185,7 +185,7 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
 def _before_known(rows: Activities, times_ns: IntArray) -> BoolArray:
     """Whether what is launched next after each time ran before."""
     named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
-    named = named[order_of(rows.launch_ns[named])]
+    named = in_order(named, rows.launch_ns)
     known = ~mask_of(first_of(group_of(rows.name[named])), len(named))
     return np.append(known, False)[np.searchsorted(rows.launch_ns[named], times_ns)]
 
@@ -201,7 +201,7 @@ def _loading_launches(rows: Activities, length_ns: IntArray) -> IntArray:
     of a kernel that is launched once than those of others that are no first ones.
     """
     named = np.flatnonzero((rows.name >= 0) & rows.is_launched)
-    named = named[np.lexsort((rows.launch_ns[named], rows.name[named]))]
+    named = in_order(named, rows.name, rows.launch_ns)
     call, loading = rows.call[named], []
     took_ns = length_ns[call]
     first = np.flatnonzero(begins(rows.name[named]))
@@ -240,7 +240,7 @@ class HostCalls(Rows, Lasting):
         """The call here that holds each given one: itself, or the one it is nested in; -1 where
         none does.
         """
-        result = np.full(len(calls_start_ns), NONE, dtype=PLACE)
+        result = nowhere(len(calls_start_ns))
         for thread in distinct(self.thread).tolist():
             mine = np.flatnonzero(self.thread == thread)
             given = np.flatnonzero(calls_thread == thread)
@@ -256,7 +256,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
 
     And the last one before each span, whose return the first of its calls follows.
     """
-    calls, rows = rank.columns.calls, rank.activities
+    calls, rows = rank.calls, rank.activities
     mine = np.isin(calls.thread_gid, rows.launching_threads) & (calls.end_ns >= calls.start_ns)
     row = np.flatnonzero(mine)
     within = none_of(len(row))
@@ -266,7 +266,7 @@ def host_calls(rank: RankTimeline, *spans_ns: tuple[int, int]) -> HostCalls:
         within |= ((end_ns > since_ns) | (end_ns == last_ns)) & (start_ns < until_ns)
     row = row[within]
     row = row[outermost(calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row])]
-    row = row[np.lexsort((calls.end_ns[row], calls.start_ns[row]))].astype(PLACE)
+    row = in_order(row, calls.start_ns, calls.end_ns).astype(PLACE)
     start, end, thread = calls.start_ns[row], calls.end_ns[row], calls.thread_gid[row]
     own = before_of(thread)
     span = np.searchsorted(ints(spans_ns)[1:, 0], end)

@@ -12,7 +12,7 @@ from traces.arrays import distinct, order_of, summed
 from traces.host_clock import LAUNCHES, SOON
 from traces.intervals import spans
 from traces.limits import Limit
-from traces.timeline import Activities, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 
 SKEW: Final = Limit(
     50_000,
@@ -43,7 +43,7 @@ def clock_offset_ns(rank: RankTimeline) -> int | None:
     rows = rank.activities.take(rank.activities.is_launched)
     # of one launch what begins first
     rows = rows.take(np.sort(np.unique(rows.call, return_index=True)[1]))
-    if not (rows.source != Source.COPY).any():
+    if rows.is_transfer.all():
         return None
     delay_ns = rows.start_ns - rows.launch_ns
     if (delay_ns < -SKEW.value).mean() > EARLY.value:
@@ -63,7 +63,7 @@ def _some_call_returns_with_its_work(rank: RankTimeline, rows: Activities) -> bo
     """Whether a synchronising call returns just after the last work launched before it on a stream
     ended.
     """
-    calls, kinds = rank.columns.calls, call_kinds(rank.columns.call_names)
+    calls, kinds = rank.calls, call_kinds(rank.columns.call_names)
     threads = distinct(rows.launch_thread)
     syncs = (kinds[calls.name] == CallKind.SYNC) & np.isin(calls.thread_gid, threads)
     for stream in distinct(rows.stream_id).tolist():

@@ -42,14 +42,6 @@ class Latencies:
     usual_arrival_ns: int
     usual_gap_ns: int
 
-    @property
-    def most_arrival_ns(self) -> int:
-        return _most_ns(self.arrival_ns)
-
-    @property
-    def most_gap_ns(self) -> int:
-        return _most_ns(self.gap_ns)
-
 
 @frozen
 class Queueing:
@@ -103,10 +95,11 @@ def _least_and_usual(values_ns: IntArray) -> tuple[int, int]:
     if not len(values_ns):
         return 0, 0
     least = int(np.percentile(values_ns, 5))
-    return least, int(np.median(values_ns[values_ns <= _most_ns(least)]))
+    return least, int(np.median(values_ns[values_ns <= most_ns(least)]))
 
 
-def _most_ns(least_ns: int) -> int:
+def most_ns(least_ns: int) -> int:
+    """The longest latency beside the least one."""
     return int(max(LATENCY.value, MULTIPLE.value * least_ns))
 
 
@@ -162,7 +155,7 @@ def _latency(rows: Activities, pieces: Pieces, queueing: Queueing) -> tuple[Judg
     producers, latencies = queueing.producers, queueing.latencies
     ready, ended = ready_ns(rows, pieces.kernel), _ended_ns(rows, producers, pieces.kernel)
     launch_last, since = ready >= ended, np.maximum(ready, ended)
-    most = np.where(launch_last, latencies.most_arrival_ns, latencies.most_gap_ns)
+    most = np.where(launch_last, most_ns(latencies.arrival_ns), most_ns(latencies.gap_ns))
     until = since + most
     reason = np.where(
         launch_last, REASON["launch_latency.arrival"], REASON["launch_latency.kernel_gap"]

@@ -32,17 +32,16 @@ from traces.arrays import (
     codes_of,
     ints,
     last_at,
-    order_of,
     zeros,
 )
 from traces.columns import Calls, Columns, HostSpans, Ranges
 from traces.frozen import frozen
-from traces.groups import begins, passing, places_of_each
+from traces.groups import begins, in_order, passing, places_of_each
 from traces.intervals import Spans, instants_of
 from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
 from traces.patterns import compiled
-from traces.timeline import RankTimeline, Source
+from traces.timeline import RankTimeline
 from traces.training import judge_training, roles_of
 
 LARGE: Final = Limit(
@@ -65,14 +64,14 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     rows, size = rank.activities, _sizes(rank)
     roles, is_large = roles_of(rank), size >= LARGE.value
     out, back = rows.copies("memcpy_d2h") & is_large, rows.copies("memcpy_h2d") & is_large
-    moves = rows.is_launched & (out | back | (rows.source != Source.COPY)) & ~roles.optimizer
+    moves = rows.is_launched & (out | back | ~rows.is_transfer) & ~roles.optimizer
     order = np.flatnonzero(moves)
-    order = order[np.lexsort((rows.launch_ns[order], rows.launch_thread[order]))]
+    order = in_order(order, rows.launch_thread, rows.launch_ns)
     if judge_training(roles)[0] is not True:
-        return spans_of(np.stack([NOWHERE] * 3))
+        return spans_of(NOWHERE, NOWHERE, NOWHERE)
     thread = rows.launch_thread[order]
     begin = np.flatnonzero(begins(ints(out[order]), ints(back[order]), thread))
-    total, count = np.add.reduceat(size[order], begin), np.diff(np.append(begin, len(order)))
+    total, count = np.add.reduceat(size[order], begin), np.diff(begin, append=len(order))
     first, several = order[begin], count > 1
     fits = (total[1:] <= APART.value * total[:-1]) & (total[:-1] <= APART.value * total[1:])
     fits &= (out[first] & several)[:-1] & (back[first] & several)[1:]
@@ -81,7 +80,7 @@ def cpu_optimizer(rank: RankTimeline) -> HostSpans:
     first, then = order[then - 1], order[then]
     start_ns = rows.launch_end_ns[first]
     end_ns = np.maximum(rows.launch_ns[then], start_ns)
-    return spans_of(np.stack((start_ns, end_ns, rows.launch_thread[first])))
+    return spans_of(start_ns, end_ns, rows.launch_thread[first])
 
 
 def _sizes(rank: RankTimeline) -> IntArray:
@@ -116,7 +115,7 @@ def data_pauses(rank: RankTimeline) -> HostSpans:
             begun = np.searchsorted(np.sort(loads.start_ns), spans[1])
             spans = spans[:, begun > np.searchsorted(np.sort(loads.end_ns), spans[0], "right")]
         pauses.append(spans)
-    return spans_of(np.concatenate(pauses, axis=1))
+    return spans_of(*np.concatenate(pauses, axis=1))
 
 
 def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntArray) -> IntArray:
@@ -128,7 +127,7 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
     """
     calls = columns.calls
     mine = np.flatnonzero(calls.thread_gid == thread)
-    mine = mine[order_of(calls.start_ns[mine])]
+    mine = in_order(mine, calls.start_ns)
     kind = call_kinds(columns.call_names)[calls.name[mine]]
     moves = np.flatnonzero(np.isin(kind, (CallKind.LAUNCH, CallKind.COPY)))
     start_ns, until_ns = calls.start_ns[mine], np.maximum.accumulate(calls.end_ns[mine])
@@ -138,7 +137,7 @@ def _on_thread(columns: Columns, thread: int, own_ns: IntArray, others_ns: IntAr
     after = np.flatnonzero(start_ns - until_ns > PAUSE.value)
     after = after[np.searchsorted(moves, after) < len(moves)]
     first = moves[np.searchsorted(moves, after)]
-    since_ns = np.maximum(until_ns, start_ns - int(PAUSE.value))[after]
+    since_ns = np.maximum(until_ns, start_ns - PAUSE.whole)[after]
     fed = np.searchsorted(others_ns, start_ns[after]) > np.searchsorted(others_ns, since_ns)
     ends = after[fed | np.isin(start_ns[first], own_ns)]
     return np.stack((until_ns[ends], start_ns[ends], np.full(len(ends), thread)))
@@ -150,16 +149,16 @@ def single_pauses(rank: RankTimeline, sets_up: Spans) -> HostSpans:
     All while the program sets up; and before half of the launches those of which none comes later a
     tenth as long. Each is of the thread that calls next.
     """
-    calls, rows = rank.columns.calls, rank.activities
+    calls, rows = rank.calls, rank.activities
     mine = np.flatnonzero(np.isin(calls.thread_gid, rows.launching_threads))
-    mine = mine[order_of(calls.start_ns[mine])]
+    mine = in_order(mine, calls.start_ns)
     since_ns = np.maximum.accumulate(calls.end_ns[mine])[:-1]
     until_ns, thread = calls.start_ns[mine[1:]], calls.thread_gid[mine[1:]]
     length_ns = until_ns - since_ns
     later_ns = length_ns[until_ns > settled_ns(rows)].max(initial=0)
     single = (length_ns >= PAUSE.value) & (length_ns > AGAIN.value * later_ns)
     single |= (length_ns > 0) & sets_up.hold(until_ns)
-    return spans_of(np.stack((since_ns, until_ns, thread))[:, single])
+    return spans_of(since_ns[single], until_ns[single], thread[single])
 
 
 def input_copies(rank: RankTimeline) -> IntArray:
@@ -173,7 +172,7 @@ def input_copies(rank: RankTimeline) -> IntArray:
     at = np.flatnonzero(rows.copies("memcpy_h2d") & rows.is_launched)
     size = rank.copy_bytes(at)
     kernels_ns = rows.launch_ns[rows.is_compute & rows.is_launched]
-    passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], int(ENOUGH.value))
+    passes_ns = np.repeat(rows.launch_ns[equal_replays(rows)], ENOUGH.whole)
     before = np.searchsorted(np.sort(np.concatenate((kernels_ns, passes_ns))), rows.launch_ns[at])
     recurs = np.isin(rows.launch_thread[at], helper_threads(rows))
     for _, same in places_of_each(size):
@@ -188,19 +187,19 @@ def cold_starts(rank: RankTimeline, kind: IntArray) -> tuple[HostSpans, IntArray
     Each lasts until the next such call of its thread has returned, or compute begins, and `COLD` at
     most.
     """
-    calls, rows = rank.columns.calls, rank.activities
+    calls, rows = rank.calls, rank.activities
     sync = np.flatnonzero(kind == CallKind.SYNC)
-    sync = sync[np.lexsort((calls.end_ns[sync], calls.thread_gid[sync]))]
+    sync = in_order(sync, calls.thread_gid, calls.end_ns)
     thread, since_ns = calls.thread_gid[sync], calls.end_ns[sync]
-    until_ns = since_ns + int(COLD.value)
+    until_ns = since_ns + COLD.whole
     follows = thread[1:] == thread[:-1]
     until_ns[:-1][follows] = np.minimum(until_ns[:-1], since_ns[1:])[follows]
     compute = instants_of(rows, rows.is_compute)
     place = np.searchsorted(compute.start_ns, since_ns)
     running = np.append(compute.end_ns, BEGINNING)[place - 1] > since_ns
     until_ns = np.minimum(until_ns, np.append(compute.start_ns, FOREVER)[place])
-    times = np.stack((since_ns, until_ns, thread))[:, ~running]
-    return spans_of(times), sync[~running]
+    cold = spans_of(since_ns[~running], until_ns[~running], thread[~running])
+    return cold, sync[~running]
 
 
 _BEGINS_CAPTURE: Final = compiled("StreamBeginCapture")
@@ -215,11 +214,11 @@ def captures(columns: Columns) -> HostSpans:
     for way, called in ((1, _BEGINS_CAPTURE), (2, _ENDS_CAPTURE)):
         kind[passing(called.search, columns.call_names)[calls.name]] = way
     mine = np.flatnonzero(kind)
-    mine = mine[np.lexsort((calls.start_ns[mine], calls.thread_gid[mine]))]
+    mine = in_order(mine, calls.thread_gid, calls.start_ns)
     thread = calls.thread_gid[mine]
     pairs = (kind[mine][:-1] == 1) & (kind[mine][1:] == 2) & (thread[1:] == thread[:-1])
     begin, end = mine[:-1][pairs], mine[1:][pairs]
-    return spans_of(np.stack((calls.start_ns[begin], calls.end_ns[end], thread[:-1][pairs])))
+    return spans_of(calls.start_ns[begin], calls.end_ns[end], thread[:-1][pairs])
 
 
 CAUSE: Final = codes_of(CAUSES)
@@ -259,10 +258,10 @@ class Handover:
     """
 
     def __init__(self, rank: RankTimeline) -> None:
-        self._rows, self._calls = rank.activities, rank.columns.calls
+        self._rows, self._calls = rank.activities, rank.calls
         threads = np.setdiff1d(self._rows.launching_threads, helper_threads(self._rows))
         mine = np.flatnonzero(np.isin(self._calls.thread_gid, threads))
-        self._by_end = mine[order_of(self._calls.end_ns[mine])].astype(PLACE)
+        self._by_end = in_order(mine, self._calls.end_ns).astype(PLACE)
 
     def before(self, kernel: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """For the launch of each kernel: its thread, the one that decides before it, and until
@@ -307,7 +306,7 @@ class Host:
         """
         if not len(pieces):
             return HostPieces.none()
-        calls = self._rank.columns.calls
+        calls = self._rank.calls
         pieces, call = cut(pieces, _tiled(calls, np.arange(len(calls)), thread))
         cause = np.where(call != NONE, _CAUSE_OF_KIND[self.kind[call]], CAUSE["python"])
         columns = (pieces.start_ns, pieces.end_ns, pieces.kernel)

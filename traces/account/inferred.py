@@ -15,11 +15,13 @@ import numpy as np
 
 from traces.account.calls import NONE
 from traces.arrays import (
+    NOWHERE,
     PLACE,
     BoolArray,
     IntArray,
     distinct,
     none_of,
+    nowhere,
     order_of,
     row_by_row,
     summed,
@@ -27,14 +29,14 @@ from traces.arrays import (
 )
 from traces.columns import NULL, PROCESS_BITS, Columns
 from traces.frozen import frozen
-from traces.groups import begins, count_before, group_of, passing
+from traces.groups import begins, count_before, group_of, in_order, passing
 from traces.launchers import helper_work
-from traces.launches import join_launches
+from traces.launches import launching_rows
 from traces.limits import ENOUGH, LATENCY, Limit
 from traces.loops import loop
 from traces.names.gpus import largest_sm_count
 from traces.patterns import compiled
-from traces.timeline import Activities, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 
 _WAIT: Final = compiled("StreamWaitEvent")
 _HIP: Final = compiled("hip")
@@ -52,7 +54,7 @@ def stream_waits(rank: RankTimeline) -> IntArray | None:
     calls = wait_calls(rank)
     if not len(calls):
         return None
-    calls = calls[order_of(columns.calls.start_ns[calls])]
+    calls = in_order(calls, columns.calls.start_ns)
     wait_ns, thread = columns.calls.start_ns[calls], columns.calls.thread_gid[calls]
     stream_ns = _launched_before(rows.stream_id, rows.launch_ns)
     since_ns = np.maximum(_launched_before(rows.launch_thread, rows.launch_ns), stream_ns)
@@ -74,7 +76,7 @@ def synchronised_streams(rank: RankTimeline) -> dict[int, int]:
     columns = rank.columns
     syncs = columns.syncs
     mine = np.flatnonzero((syncs.process_gid == rank.process_gid) & (syncs.stream_id != NULL))
-    joined = join_launches(columns.calls, syncs.process_gid[mine], syncs.correlation_id[mine]).call
+    joined = launching_rows(columns.calls, syncs.process_gid[mine], syncs.correlation_id[mine])
     return dict(row_by_row(joined, syncs.stream_id[mine]))
 
 
@@ -82,7 +84,7 @@ def wait_calls(rank: RankTimeline) -> IntArray:
     """Rows of `Calls` by which the process of a rank lets streams wait, runtime and driver
     calls.
     """
-    calls = rank.columns.calls
+    calls = rank.calls
     mine = is_wait_call(rank.columns)[calls.name]
     if rank.process_gid != NULL:
         mine &= calls.thread_gid & PROCESS_BITS == rank.process_gid
@@ -167,7 +169,7 @@ def last_to_end(
     little room: both take `taken`, shape (n,), of it, which is below 0 where it cannot be one.
     """
     # a copy may be waited for within its own call, which then returns after it
-    within = (rows.source == Source.COPY) & (rows.launch_end_ns >= rows.start_ns)
+    within = rows.is_transfer & (rows.launch_end_ns >= rows.start_ns)
     since_ns = np.minimum(rows.launch_end_ns, rows.start_ns)
     since_ns[within] = rows.launch_ns[within]
     np.maximum(since_ns, ended_ns, out=since_ns)
@@ -176,8 +178,8 @@ def last_to_end(
     starts = rows.start_ns[consumer]
     moments = np.maximum(since_ns[consumer], starts - tight - 1), starts
     by_end = order_of(rows.end_ns).astype(PLACE)
-    low, high = np.searchsorted(rows.end_ns[by_end], moments, side="right")
-    producer = np.full(len(consumer), NONE, dtype=PLACE)
+    low, high = np.searchsorted(rows.end_ns[by_end], moments, "right")
+    producer = nowhere(len(consumer))
     find_last.over(max(len(by_end), summed(high - low)))(
         producer, consumer, low, high, by_end, rows.stream_id, turn_ns, taken, room
     )
@@ -260,10 +262,9 @@ STREAMS: Final = 32
 def infer_producers(rows: Activities, before: IntArray) -> Edges:
     """Edges; `before` is the previous activity on each stream."""
     launched = np.flatnonzero(rows.is_launched)
-    by_launch = launched[order_of(rows.launch_ns[launched])].astype(PLACE)
-    nothing = np.empty(0, dtype=PLACE)
+    by_launch = in_order(launched, rows.launch_ns).astype(PLACE)
     if len(by_launch) < ENOUGH.value:
-        return nothing, nothing
+        return NOWHERE, NOWHERE
     order = _LaunchOrder.of(rows, by_launch, before)
     pairs = map(partial(_from_stream, order), _busiest(order.stream))
     consumers, producers = zip(*pairs, strict=True)
@@ -307,7 +308,7 @@ def _from_stream(order: _LaunchOrder, stream: int) -> Edges:
     candidates = np.flatnonzero(is_candidate).astype(PLACE)
     consumer = np.flatnonzero(~mine & ~order.is_copy).astype(PLACE)
     latest = np.cumsum(is_candidate, dtype=PLACE)[consumer] - 1
-    chosen = np.full(len(consumer), NONE, dtype=PLACE)
+    chosen = nowhere(len(consumer))
     for depth in range(DEPTH):
         place = latest - depth
         open_ = np.flatnonzero((chosen == NONE) & (place >= 0))

@@ -24,7 +24,7 @@ def named_spans(columns: Columns, single: HostSpans) -> dict[str, HostSpans]:
     for start_ns, end_ns, thread in _times(single).T.tolist():
         apart = (calls[1] <= start_ns) | (calls[0] >= end_ns) | (calls[2] != thread)
         calls = calls[:, apart]
-    return named | {"host_comm": spans_of(calls)}
+    return named | {"host_comm": spans_of(*calls)}
 
 
 def _spans_of_cause(columns: Columns, cause: str) -> HostSpans:
@@ -33,12 +33,11 @@ def _spans_of_cause(columns: Columns, cause: str) -> HostSpans:
     if (frames := columns.frames) is not None:
         named = passing(lambda text: cause_of_frame(text) == cause, frames.names)
         times.append(_times(frames)[:, named[frames.name]])
-    return spans_of(np.concatenate(times, axis=1))
+    return spans_of(*np.concatenate(times, axis=1))
 
 
-def spans_of(times: IntArray) -> HostSpans:
-    """Spans without names, from their starts, ends and threads, shape (3, n)."""
-    start_ns, end_ns, thread_gid = times
+def spans_of(start_ns: IntArray, end_ns: IntArray, thread_gid: IntArray) -> HostSpans:
+    """Spans without names."""
     return HostSpans(start_ns, end_ns, thread_gid, np.full(len(start_ns), NULL), ())
 
 

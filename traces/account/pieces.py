@@ -83,7 +83,7 @@ def tile(start_ns: IntArray, end_ns: IntArray, label: IntArray, otherwise: int) 
 def cut(pieces: P, tiling: Tiling) -> tuple[P, IntArray]:
     """Cut pieces at the tiles' borders; of each result its tile's label."""
     first = last_at(tiling.start_ns, pieces.start_ns)
-    beyond = np.searchsorted(tiling.start_ns, pieces.end_ns, side="left")
+    beyond = np.searchsorted(tiling.start_ns, pieces.end_ns)
     of = np.repeat(np.arange(len(pieces)), beyond - first)
     at = ranges_of(first, beyond)
     tile_end = np.append(tiling.start_ns[1:], FOREVER)

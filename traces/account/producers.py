@@ -28,15 +28,16 @@ from traces.arrays import (
     PLACE,
     BoolArray,
     IntArray,
+    columns_of,
     distinct,
-    ints,
+    nowhere,
     order_of,
     row_by_row,
 )
 from traces.columns import NULL, Columns
 from traces.frozen import frozen
-from traces.groups import before_of, count_before, group_of, mask_of, place_in_run
-from traces.launches import join_launches
+from traces.groups import before_of, count_before, group_of, in_order, mask_of, place_in_run
+from traces.launches import launching_rows, of_call
 from traces.limits import NEARLY_ALL
 from traces.timeline import Activities, RankTimeline
 
@@ -77,7 +78,7 @@ def find_producers(rank: RankTimeline) -> Producers:
             edges[0][rows.stream_id[edges[0]] != rows.stream_id[edges[1]]], len(rows)
         )
         edges = _joined(edges, current_stream_producers(rows, awaited, has_other))
-    room = np.full(len(rows), NONE, dtype=PLACE)
+    room = nowhere(len(rows))
     room[waited] = np.where(rows.launch_ns[holder] < rows.launch_ns[waited], NONE, holder)
     consumers, producers = edges
     inferred = np.arange(len(consumers)) >= len(follows) + len(consumer)  # the recorded come first
@@ -183,7 +184,7 @@ def pending(
         own = {recorded: (int(record_ns[row]), row)}
         streams[int(wait_stream[row])].add(int(wait_ns[row]), _merged(behind[row], own))
     pairs = [(row, earlier) for row, latest in enumerate(behind) for _, earlier in latest.values()]
-    own_rows, earlier_rows = ints(pairs).reshape(len(pairs), 2).T
+    own_rows, earlier_rows = columns_of(pairs, 2)
     return own_rows, earlier_rows
 
 
@@ -279,19 +280,22 @@ class _LaunchOrder:
 def _stream_waits(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
     """Rows of `syncs` in which a stream waits for an event, and when the wait was called."""
     syncs = columns.syncs
-    launches = join_launches(columns.calls, syncs.process_gid, syncs.correlation_id)
-    is_wait = is_wait_call(columns)
-    name = np.append(columns.calls.name, NONE)[launches.call]
-    mine = is_wait[name] & (syncs.process_gid == process_gid) & (syncs.stream_id != NULL)
-    return np.flatnonzero(mine), launches.start_ns[mine]
+    calls = columns.calls
+    call = launching_rows(calls, syncs.process_gid, syncs.correlation_id)
+    name = np.append(calls.name, NONE)[call]
+    mine = (
+        is_wait_call(columns)[name] & (syncs.process_gid == process_gid) & (syncs.stream_id != NULL)
+    )
+    return np.flatnonzero(mine), of_call(calls.start_ns, call[mine])
 
 
 def _records(columns: Columns, process_gid: int) -> tuple[IntArray, IntArray]:
     events = columns.events
-    launches = join_launches(columns.calls, events.process_gid, events.correlation_id)
-    mine = np.flatnonzero((events.process_gid == process_gid) & (launches.start_ns != NULL))
-    mine = mine[order_of(launches.start_ns[mine])]
-    return mine, launches.start_ns[mine]
+    call = launching_rows(columns.calls, events.process_gid, events.correlation_id)
+    start_ns = of_call(columns.calls.start_ns, call)
+    mine = np.flatnonzero((events.process_gid == process_gid) & (start_ns != NULL))
+    mine = in_order(mine, start_ns)
+    return mine, start_ns[mine]
 
 
 def _record_of(

@@ -33,18 +33,18 @@ from traces.arrays import (
     PLACE,
     BoolArray,
     IntArray,
+    columns_of,
     distinct,
-    ints,
     none_of,
     order_of,
     row_by_row,
     summed,
 )
 from traces.columns import NULL, Calls
-from traces.groups import passing, places_of_each
+from traces.groups import in_order, passing, places_of_each
 from traces.limits import FEWEST, MOST, NEARLY_ALL, Limit
-from traces.names.kernels import COMM_KINDS, is_polled_kernel
-from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
+from traces.names.kernels import is_polled_kernel
+from traces.timeline import Activities, Bucket, RankTimeline
 
 SPIN: Final = Limit(
     200_000,
@@ -77,9 +77,7 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
     each.
     """
     rows = rank.activities
-    control = np.flatnonzero(
-        rows.is_comm & (rows.key == COMM_KINDS.index("ep_control")) & rows.is_launched
-    )
+    control = np.flatnonzero(rows.of(Bucket.COMM, "ep_control") & rows.is_launched)
     # what ended where no calls are known could not be followed by one
     ended, last_ns = rows.end_ns[control], calls.end_ns.max(initial=NULL)
     control = control[(ended > calls.start_ns.min(initial=FOREVER)) & (ended <= last_ns)]
@@ -104,14 +102,14 @@ def with_poll_calls(rank: RankTimeline) -> RankTimeline:
     end.
     """
     rows, columns = rank.activities, rank.columns
-    if not (rows.key[rows.is_comm] == COMM_KINDS.index("ep_control")).any():
+    if not rows.of(Bucket.COMM, "ep_control").any():
         return rank
     host = host_calls(rank, (NULL, int(rows.end_ns.max())))
     last = {
         poll.call: poll.work
         for poll in sorted(find_polls(rank, host), key=lambda poll: -poll.after_ns)
     }
-    call, work = ints(list(last.items())).reshape(len(last), 2).T
+    call, work = columns_of(last.items(), 2)
     calls, nothing = columns.calls, np.full(len(call), NULL)
     more = (
         host.end_ns[host.before[call]],
@@ -160,15 +158,13 @@ RETURNS: Final = Limit(
     20_000,
     "ns",
     "measured on real recordings: waiting calls return 2 to 18 us after the work they wait for; a "
-    "copy call "
-    "that takes longer waits for its own copy",
+    "copy call that takes longer waits for its own copy",
 )
 QUEUE: Final = Limit(
     1_022,
     "launches in flight",
     "measured on A100 (nsys 2024.6), RTX 3070 and 3060: long launch calls return when the 1021st "
-    "to 1022nd "
-    "launch before them has ended",
+    "to 1022nd launch before them has ended",
 )
 TOKEN_COUNT: Final = Limit(
     64 * 1024,
@@ -191,14 +187,14 @@ class WaitingCalls:
     """The waiting calls of one rank."""
 
     def __init__(self, rank: RankTimeline, host: Host) -> None:
-        self._rows, self._calls, self._host = rank.activities, rank.columns.calls, host
+        self._rows, self._calls, self._host = rank.activities, rank.calls, host
         rows = self._rows
         self._launched = rows.launched_ns
         self._launches = np.sort(self._launched)
         self._by_end = order_of(rows.end_ns).astype(PLACE)
         self._ends = rows.end_ns[self._by_end]
-        own = np.flatnonzero((rows.source == Source.COPY) & rows.is_launched)
-        self._own = own[order_of(rows.call[own])]
+        own = np.flatnonzero(rows.is_transfer & rows.is_launched)
+        self._own = in_order(own, rows.call)
         self._own_call = rows.call[self._own]
         self._is_count = token_count_reads(rank) & routes_tokens(rows)
         names = rank.columns.call_names
@@ -215,7 +211,7 @@ class WaitingCalls:
         kind = self._host.kind[call]
         long_copy = (kind == CallKind.COPY) & (end_ns - begin_ns > RETURNS.value)
         in_flight = np.searchsorted(self._launches, begin_ns)
-        in_flight -= np.searchsorted(self._ends, begin_ns, side="right")
+        in_flight -= np.searchsorted(self._ends, begin_ns, "right")
         # a few launches leave no activity
         full = (kind == CallKind.LAUNCH) & (in_flight >= NEARLY_ALL.value * QUEUE.value)
         return (call != NONE) & (np.isin(kind, (CallKind.SYNC, CallKind.FREE)) | long_copy | full)
@@ -245,7 +241,7 @@ class WaitingCalls:
         host = self._name_cold_starts(host)
         waiting = self.is_waiting(host.call)
         cut_parts = list(self._parts(host, np.flatnonzero(waiting).tolist()))
-        index, start_ns, end_ns, work, cause, under = ints(cut_parts).reshape(len(cut_parts), 6).T
+        index, start_ns, end_ns, work, cause, under = columns_of(cut_parts, 6)
         parts, ran = host.take(index), work != NONE
         parts = replace(
             parts,
@@ -289,7 +285,7 @@ class WaitingCalls:
     def _ended_within(self, call: int) -> IntArray:
         """Work launched before a call that ended within it, in order of its end."""
         begin, back = self._calls.start_ns[call], self._calls.end_ns[call]
-        low, high = np.searchsorted(self._ends, (begin, back), side="right")
+        low, high = np.searchsorted(self._ends, (begin, back), "right")
         ended = self._by_end[low:high]
         return ended[self._launched[ended] < begin]
 
@@ -339,5 +335,4 @@ def routes_tokens(rows: Activities) -> bool:
     """Whether tokens are routed to experts at all: without that, a small copy holds no token
     counts.
     """
-    routing = [*map(KEYS[Bucket.COMPUTE].index, ("router", "permute"))]
-    return bool(np.isin(rows.key[rows.is_compute], routing).any())
+    return bool(rows.of(Bucket.COMPUTE, "router", "permute").any())

@@ -12,9 +12,19 @@ from traces.account.device import ready_ns
 from traces.account.host import Handover
 from traces.account.pieces import CAUSES, REASON, AbsentPieces, Pieces, cut, tile
 from traces.addresses.recorded import LEVELS, NO_FRAME, Level, calls_of, levels
-from traces.arrays import IntArray, distinct, ints, last_at, order_of, row_by_row, summed, zeros
+from traces.arrays import (
+    IntArray,
+    count_from_0,
+    distinct,
+    ints,
+    last_at,
+    order_of,
+    row_by_row,
+    summed,
+    zeros,
+)
 from traces.frozen import frozen
-from traces.groups import count_of, first_of, group_of, sums_of
+from traces.groups import first_of, group_of, sums_of
 from traces.intervals import Spans, covered_ns, ns_in
 from traces.limits import Limit
 from traces.missing import Missing, OrMissing, gap
@@ -93,7 +103,7 @@ def _calls(rank: RankTimeline, windows: Spans, calls: Level, host: _Pieces) -> t
     took_ns = sums_of((calls.end_ns - calls.start_ns)[mine], name, count)
     counts = sums_of(np.ones_like(name), name, count)
     order = order_of(-took_ns)
-    shown = order[(counts + starved_ns + blocking_ns)[order] > 0][: int(READ.value)]
+    shown = order[(counts + starved_ns + blocking_ns)[order] > 0][: READ.whole]
     figures = (counts[shown], took_ns[shown], starved_ns[shown], blocking_ns[shown])
     return tuple(HostCall(calls.text(code), *ns) for code, *ns in row_by_row(shown, *figures))
 
@@ -180,9 +190,9 @@ def _gpu(
     mine = np.flatnonzero((work_ns > 0) & ~rows.is_copy)
     level, name = _chosen(_at_launch(rank, mine, by_kind), GPU_PREFERRED)
     group = group_of(level, name)
-    first, groups = first_of(group), count_of(group)
+    first, groups = first_of(group), count_from_0(group)
     counts, sums = sums_of(np.ones_like(mine), group, groups), sums_of(work_ns[mine], group, groups)
-    order, most, shown = order_of(-sums), int(READ.value), list[GpuAddress]()
+    order, most, shown = order_of(-sums), READ.whole, list[GpuAddress]()
     for place, at in row_by_row(order[:most], first[order[:most]]):
         address = _address(by_kind, GPU_PREFERRED, level[at], name[at])
         shown.append(GpuAddress(*address, int(counts[place]), int(sums[place])))
@@ -238,8 +248,8 @@ def _section(
         by_function_frac=_by_function(rank, length_ns[names[FrameKind.FUNCTION] >= 0], total_ns),
         hosts=tuple(shown),
         hosts_left_out=_left_out(left),
-        host_stacks=tuple(stacks[: int(STACKS.value)]),
-        host_stacks_left_out=_left_out(stacks[int(STACKS.value) :]),
+        host_stacks=tuple(stacks[: STACKS.whole]),
+        host_stacks_left_out=_left_out(stacks[STACKS.whole :]),
         gpu_addresses=gpu[0],
         gpu_addresses_left_out=gpu[1],
         calls=calls,
@@ -248,7 +258,7 @@ def _section(
 
 def _largest(group: IntArray, host: _Pieces) -> Iterator[tuple[int, int, int]]:
     """Of each group a row of it, and its starved and blocking time; the largest groups first."""
-    count, first = count_of(group), first_of(group)
+    count, first = count_from_0(group), first_of(group)
     ns, blocking_ns = (sums_of(times, group, count) for times in (host.length_ns, host.blocking_ns))
     order = order_of(-ns)
     return row_by_row(first[order], (ns - blocking_ns)[order], blocking_ns[order])

@@ -37,7 +37,7 @@ def read_dumped(path: Path, kind: DumpKind, read: Callable[[bytes], T]) -> T:
         raise TraceNotFound(f"{path} is {what}. {kind.give}.")
     try:
         with opened(path) as file:
-            data = file.read(int(WHOLE.value) + 1)
+            data = file.read(WHOLE.whole + 1)
         if len(data) > WHOLE.value:
             raise kind.wrong(f"{path} is over {megabytes(WHOLE.value)} MB. {kind.give}.")
     except OSError as error:

@@ -75,7 +75,7 @@ def read_text(path: Path) -> str:
     if what := no_file(path):
         raise ValueError(f"it is {what}")
     with opened(path) as file:
-        data = file.read(int(MOST_TEXT.value) + 1)
+        data = file.read(MOST_TEXT.whole + 1)
     if len(data) > MOST_TEXT.value:
         raise ValueError(f"it is over {megabytes(MOST_TEXT.value)} MB")
     try:

@@ -117,7 +117,7 @@ def own_names(tables: SqliteTables) -> Texts:
     """
     hosts, users = [], []
     for name, value in tables.typed(schema.SYSTEM, {"name": str, "value": str}):
-        users += _USER.findall(value[: int(ENVIRONMENT.value)])
+        users += _USER.findall(value[: ENVIRONMENT.whole])
         if name == schema.HOST_NAME:
             hosts.append(value)
     return own_words([*hosts, *users])

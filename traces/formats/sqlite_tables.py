@@ -138,7 +138,7 @@ class SqliteTables:
             ) from None
         self._db.text_factory = lambda raw: raw.decode("utf-8", "replace")
         size = path.stat().st_size
-        self._longest = min(max(size, _LONGEST), int(MOST_TEXT.value))
+        self._longest = min(max(size, _LONGEST), MOST_TEXT.whole)
         self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._longest)
         self._db.execute("PRAGMA trusted_schema = OFF")  # a view calls only what can do no harm
         self._rounds, self._most_rounds = 0, _ALWAYS + STEPS.value * size / _STEPS_AT_ONCE

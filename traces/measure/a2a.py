@@ -25,7 +25,7 @@ from traces.resolve.resolution import (
 )
 from traces.sections.rank import A2a, Dispatcher, Span
 from traces.steps.found import Steps
-from traces.timeline import Activities, RankTimeline, Source
+from traces.timeline import Activities, RankTimeline
 
 _EXPERT_KINDS: Final = (*PAYLOAD_KINDS, CONTROL_KIND)
 _LIBRARIES: Final[tuple[tuple[Dispatcher, Pattern], ...]] = compiled_rows(
@@ -118,8 +118,8 @@ def _spans(
 ) -> Iterator[Span]:
     """Expert traffic that has time in the windows, in order of start."""
     mine = np.flatnonzero(which & (ns_in(rows, windows) > 0))
-    first = np.searchsorted(windows.end_ns, rows.start_ns[mine], side="right")
-    last = np.searchsorted(windows.start_ns, rows.end_ns[mine], side="left") - 1
+    first = np.searchsorted(windows.end_ns, rows.start_ns[mine], "right")
+    last = np.searchsorted(windows.start_ns, rows.end_ns[mine]) - 1
     start_ns = np.maximum(rows.start_ns[mine], windows.start_ns[first])
     end_ns = np.minimum(rows.end_ns[mine], windows.end_ns[last])
     no_step = {UNTOLD: gap("no step holds it", "record with step ranges")}
@@ -156,7 +156,7 @@ def _dispatchers(
     counts = resolution.operation == OPERATIONS.index("notify")
     expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
     by_name = [first_found(_LIBRARIES, name) for name in (*rank.columns.kernel_names, "")]
-    named = np.where(rows.source == Source.COPY, "alltoall", np.array(by_name)[rows.name])
+    named = np.where(rows.is_transfer, "alltoall", np.array(by_name)[rows.name])
     dispatcher_ns: dict[Dispatcher, int] = {}
     for dispatcher, _ in _LIBRARIES:
         mine = expert & (named == dispatcher)

@@ -12,13 +12,13 @@ import numpy as np
 from traces.account.calls import CallKind, call_kinds
 from traces.addresses.nested import innermost
 from traces.arrays import PLACE, BoolArray, IntArray, last_at, none_of, shifted
-from traces.groups import begins, next_at
+from traces.groups import begins, in_order, next_at
 from traces.timeline import RankTimeline
 
 
 def launching_calls(rank: RankTimeline) -> IntArray:
     """Kind of each call of a thread that launches; -1 of those of others."""
-    calls = rank.columns.calls
+    calls = rank.calls
     kind = call_kinds(rank.columns.call_names)[calls.name]
     return np.where(np.isin(calls.thread_gid, rank.activities.launching_threads), kind, -1)
 
@@ -27,13 +27,13 @@ def frees_to_allocate(rank: RankTimeline) -> tuple[BoolArray, BoolArray]:
     """Masks over the calls of a rank: those of launching threads that free, and of these the
     allocator's.
     """
-    calls, kind = rank.columns.calls, launching_calls(rank)
+    calls, kind = rank.calls, launching_calls(rank)
     freeing = kind == CallKind.FREE
     own = none_of(len(freeing))
     if not freeing.any():
         return freeing, own
     order = np.flatnonzero(kind > CallKind.OTHER)  # queries move no memory
-    order = order[np.lexsort((calls.start_ns[order], calls.thread_gid[order]))]
+    order = in_order(order, calls.thread_gid, calls.start_ns)
     thread, frees = calls.thread_gid[order], freeing[order]
     place, allocates = _innermost_range(rank, order), kind[order] == CallKind.ALLOCATE
     of_library = _before_convolutions(rank, order, frees | allocates, frees, place)
@@ -58,7 +58,7 @@ def _before_convolutions(
     rows = rank.activities
     launched = rows.call[rows.is_kernel & (rows.call >= 0)]
     convolved = rows.call[rank.of_class("convolution") & (rows.call >= 0)]
-    launches, thread = np.isin(order, launched), rank.columns.calls.thread_gid[order]
+    launches, thread = np.isin(order, launched), rank.calls.thread_gid[order]
     stretch = np.cumsum(shifted(launches) | begins(thread), dtype=PLACE)
     moved = np.flatnonzero(moves)
     first = moved[begins(stretch[moved])]
@@ -70,7 +70,7 @@ def _before_convolutions(
 
 def _innermost_range(rank: RankTimeline, calls: IntArray) -> IntArray:
     """The row of the innermost range that holds each call, shape (n,); -1 where none does."""
-    ranges, recorded = rank.columns.ranges, rank.columns.calls
+    ranges, recorded = rank.columns.ranges, rank.calls
     range_row = np.full(len(calls), -1)
     for thread in np.unique(recorded.thread_gid[calls]).tolist():
         mine = recorded.thread_gid[calls] == thread

@@ -95,7 +95,7 @@ def _allocator_ns(rank: RankTimeline, account: Account | Missing, absent_ns: int
     """
     if not isinstance(account, Missing):
         return account.launch_starved_ns.get("allocator", 0)
-    seen = call_kinds(rank.columns.call_names)[rank.columns.calls.name]
+    seen = call_kinds(rank.columns.call_names)[rank.calls.name]
     none = len(seen) and not np.isin(seen, (CallKind.FREE, CallKind.ALLOCATE)).any()
     if none:
         return 0
@@ -125,6 +125,6 @@ def _first_parts(rows: Activities, length_ns: IntArray, windows: Spans) -> Spans
     Only what lies in a window has a length; what begins before it begins there with it.
     """
     lasting = length_ns > 0
-    next_window = np.searchsorted(windows.end_ns, rows.start_ns[lasting], side="right")
+    next_window = np.searchsorted(windows.end_ns, rows.start_ns[lasting], "right")
     begin_ns = np.maximum(rows.start_ns[lasting], windows.start_ns[next_window])
     return intersect(union(begin_ns, begin_ns + length_ns[lasting]), windows)

@@ -26,8 +26,7 @@ RHYTHM: Final = Limit(
     0.7,
     "fraction of the variance of the waits between the places of a round, beyond chance",
     "by counting: of drawn series of random waits one or two in a hundred have as much; recordings "
-    "of others "
-    "with two and four workers have 0.96 and 0.71",
+    "of others with two and four workers have 0.96 and 0.71",
 )
 _CURE: Final = "look up num_workers of the program's DataLoader"
 _WORKER: Final = "pt_data_worker"
@@ -105,7 +104,7 @@ def workers_by_rhythm(waits_ns: IntArray) -> int | None:
         return None
     waits = waits_ns[late[0] :].astype(np.float64)
     spread = float(((waits - waits.mean()) ** 2).sum())
-    for count in range(2, len(waits) // int(FEWEST.value) + 1):
+    for count in range(2, len(waits) // FEWEST.whole + 1):
         place = np.arange(len(waits)) % count
         counts = np.bincount(place)
         means = np.bincount(place, weights=waits) / counts

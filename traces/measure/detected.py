@@ -27,7 +27,7 @@ from traces.resolve.resolution import Resolution
 from traces.sections.rank import Detected
 from traces.spelling import percent
 from traces.steps.found import Steps
-from traces.timeline import RankTimeline, Source
+from traces.timeline import RankTimeline
 
 
 @frozen
@@ -102,11 +102,11 @@ def detect(
     rows = rank.activities
     work_ns = ns_in(rows, steps.windows)
     is_kernel, in_graph = rows.is_kernel, rows.is_replay
-    in_graph[is_kernel] = rank.columns.kernels.in_graph[rows.row[is_kernel]]
-    calls = rank.columns.calls
+    in_graph[is_kernel] = rank.kernels.in_graph[rows.row[is_kernel]]
+    calls = rank.calls
     launches_graph = passing(launches_a_graph, rank.columns.call_names)
     in_graph |= is_kernel & launches_graph[np.append(calls.name, -1)[rows.call]]
-    total_ns = summed(work_ns[rows.source != Source.COPY])
+    total_ns = summed(work_ns[~rows.is_transfer])
     mine = is_kernel & (work_ns > 0)
     short = mine & (rows.length_ns < SHORT.value)
     short_frac: float | Missing = rank.lacks("no single kernel was recorded", "graphs")

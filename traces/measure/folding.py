@@ -13,6 +13,7 @@ import numpy as np
 from traces.arrays import (
     BoolArray,
     IntArray,
+    columns_of,
     ints,
     listed,
     none_of,
@@ -29,8 +30,7 @@ TRIED: Final = Limit(
     32,
     "periods",
     "ours, at once and one after the other: a loop of a step is among the first three that most "
-    "rows keep, "
-    "and steps of all recordings that we have need 1 to 21 passes",
+    "rows keep, and steps of all recordings that we have need 1 to 21 passes",
 )
 
 
@@ -55,7 +55,7 @@ def fold(numbers: IntArray, most: int) -> Folded | None:
     Shorter periods are folded first, so that loops within loops are found from the inside.
     """
     tree, level = _runs_of(numbers)
-    for _ in range(int(TRIED.value)):
+    for _ in range(TRIED.whole):
         shorter = _folded_once(tree, level)
         if shorter is None:
             break
@@ -102,7 +102,7 @@ class _Level:
 def _runs_of(numbers: IntArray) -> tuple[_Tree, _Level]:
     """Alike neighbours as one token each."""
     first = np.flatnonzero(begins(numbers))
-    length, number = np.diff(np.append(first, len(numbers))), numbers[first]
+    length, number = np.diff(first, append=len(numbers)), numbers[first]
     token = group_of(number, length)
     tree = _Tree()
     for at in first_of(token).tolist():
@@ -134,7 +134,7 @@ def _periods(token: IntArray) -> list[int]:
         before = before_of(key)
         apart = (np.arange(len(key)) - before)[before >= 0]
         counts = np.bincount(apart[apart <= len(token) // 2])  # a longer one stands only once
-        often = order_of(-counts)[: int(TRIED.value)]
+        often = order_of(-counts)[: TRIED.whole]
         periods += often[counts[often] > 0].tolist()
     return sorted(set(periods))
 
@@ -155,7 +155,7 @@ def _repeated(token: IntArray, period: int) -> Iterator[tuple[int, int]]:
 
 def _stretches(mask: BoolArray, least: int) -> Iterator[tuple[int, int]]:
     """Stretches in which a mask holds, of at least some length."""
-    change = np.diff(np.concatenate(([0], mask.astype(np.int8), [0])))
+    change = np.diff(mask.astype(np.int8), prepend=0, append=0)
     first, last = np.flatnonzero(change == 1), np.flatnonzero(change == -1)
     long = last - first >= least
     yield from row_by_row(first[long], last[long])
@@ -185,5 +185,5 @@ def _laid_out(tree: _Tree, level: _Level, count: int) -> Folded:
     for token in level.token.tolist():
         lay(token, np.array([at]))
         at += tree.rows[token]
-    of, length = ints(runs).reshape(len(runs), 2).T
+    of, length = columns_of(runs, 2)
     return Folded(run, of, length, tuple(loops))

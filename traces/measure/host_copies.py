@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from traces.account.host import LARGE
-from traces.arrays import BoolArray, IntArray, distinct, ints, none_of, summed
+from traces.arrays import BoolArray, IntArray, columns_of, distinct, ints, none_of, summed
 from traces.groups import begins, places_of_each
 from traces.intervals import Spans, covered_ns, instants_in, instants_of, subtract
 from traces.limits import WALL, Limit
 from traces.missing import Missing
-from traces.names.kernels import GRAPH_REPLAY, compute_class, compute_classes
+from traces.names.kernels import GRAPH_REPLAY, compute_class
 from traces.steps.found import Steps
-from traces.timeline import Activities, RankTimeline
+from traces.timeline import Activities, Bucket, RankTimeline
 
 RECURS: Final = Limit(
     2,
@@ -93,7 +93,7 @@ def _pairs(copies: Activities, places: IntArray, out: BoolArray, within_ns: int)
         if done := [sent for sent in waiting if copies.end_ns[sent] <= start_ns]:
             waiting.remove(done[-1])
             pairs.append((done[-1], place))
-    return ints(pairs).reshape(len(pairs), 2)
+    return columns_of(pairs, 2).T
 
 
 def resident_places(
@@ -148,7 +148,7 @@ def _by_rows(rank: RankTimeline, at: IntArray, inside: BoolArray, steps: Steps) 
             return resident
         return at[:0]
     often = RECURS.value * len(steps.used)
-    if len(distinct(np.searchsorted(first, np.flatnonzero(weights), side="right"))) < often:
+    if len(distinct(np.searchsorted(first, np.flatnonzero(weights), "right"))) < often:
         return at[:0]
     sizes, counts = np.unique(rank.copy_bytes(resident), return_counts=True)
     return at[weights | (inside & np.isin(rank.copy_bytes(at), sizes[counts >= often]))]
@@ -242,6 +242,4 @@ def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
 
 
 def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
-    return rows.start_ns[
-        rows.is_compute & np.isin(rows.key, list(map(compute_classes().index, classes)))
-    ]
+    return rows.start_ns[rows.of(Bucket.COMPUTE, *classes)]

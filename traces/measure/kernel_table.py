@@ -47,7 +47,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
     rows = rank.activities
     in_windows_ns = ns_in(rows, windows)
     mine = np.flatnonzero(rows.is_kernel & (in_windows_ns > 0))
-    shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[rows.row[mine]]
+    shapes, shape = rank.kernels.shapes, rank.kernels.shape[rows.row[mine]]
     group = group_of(
         grid_numbers(shapes)[shape], rows.name[mine], rows.bucket[mine], rows.key[mine]
     )
@@ -76,7 +76,7 @@ def measure_kernels(rank: RankTimeline, windows: Spans) -> KernelTable:
         for name, bucket, key, grid, threads, number, ns, std_ns in row_by_row(*columns)
     ]
     kernels.sort(key=lambda row: (-row.work_ns, row.name, known(row.grid) or (), row.key))
-    most = int(ROWS.value)
+    most = ROWS.whole
     left = kernels[most:]
     left_out = KernelsLeftOut(
         len(left), sum(row.count for row in left), sum(row.work_ns for row in left)
@@ -97,7 +97,7 @@ PREFIX: Final = {Bucket.COMPUTE: "compute", Bucket.COMM: "comm", Bucket.COPY: "c
 
 def shortened(name: str) -> str:
     """The name, or its beginning and a digest of all of it."""
-    most = int(NAME_LENGTH.value)
+    most = NAME_LENGTH.whole
     if len(name) <= most:
         return name
     return f"{name[:most]}...#{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"

@@ -47,19 +47,19 @@ class Cut(Lasting):
     end_ns: IntArray
 
 
-def borders_of(steps: Steps) -> LedgerBorders:
+def borders_of(steps: Steps) -> Lasting:
     """The used steps; where there are none, the one window."""
     if steps.used:
         return LedgerBorders(*steps.borders_ns)
-    return LedgerBorders(steps.windows.start_ns, steps.windows.end_ns)
+    return steps.windows
 
 
-def cut_at(start_ns: IntArray, end_ns: IntArray, borders: LedgerBorders) -> Cut:
+def cut_at(start_ns: IntArray, end_ns: IntArray, borders: Lasting) -> Cut:
     """Cut intervals [start, end), shape (n,), at the borders; what lies outside of all steps is
     left out.
     """
-    first = np.searchsorted(borders.end_ns, start_ns, side="right")
-    last = np.searchsorted(borders.start_ns, end_ns, side="left") - 1
+    first = np.searchsorted(borders.end_ns, start_ns, "right")
+    last = np.searchsorted(borders.start_ns, end_ns) - 1
     count = np.where(end_ns > start_ns, np.maximum(last - first + 1, 0), 0)
     of = np.repeat(np.arange(len(start_ns)), count)
     step = ranges_of(first, first + count)
@@ -67,7 +67,7 @@ def cut_at(start_ns: IntArray, end_ns: IntArray, borders: LedgerBorders) -> Cut:
     return Cut(of, step, start, np.minimum(end_ns[of], borders.end_ns[step]))
 
 
-def per_step_ns(held: Spans, borders: LedgerBorders) -> IntArray:
+def per_step_ns(held: Spans, borders: Lasting) -> IntArray:
     """How much of a set of instants each step holds, shape (k,)."""
     pieces = cut_at(held.start_ns, held.end_ns, borders)
     return sums_of(pieces.length_ns, pieces.step, len(borders))
@@ -129,7 +129,7 @@ def _budget_rows(
         yield from _stretches(f"idle.{reason}", "budget", within, borders)
 
 
-def _budgets(rows: Activities, borders: LedgerBorders) -> Iterator[WindowBudget]:
+def _budgets(rows: Activities, borders: Lasting) -> Iterator[WindowBudget]:
     latest = np.maximum.accumulate(rows.end_ns)
     for start, end in row_by_row(borders.start_ns, borders.end_ns):
         low = np.searchsorted(latest, start)
@@ -163,9 +163,7 @@ def _by_reason(absent: AbsentPieces, within: Spans) -> Iterator[tuple[str, Spans
         yield REASONS[reason], instants_in(within, absent, absent.reason == reason)
 
 
-def _stretches(
-    name: str, group: Group, within: Spans, borders: LedgerBorders
-) -> Iterator[LedgerRow]:
+def _stretches(name: str, group: Group, within: Spans, borders: Lasting) -> Iterator[LedgerRow]:
     """A row of stretches of time, each of which is its own work; none where there are no
     stretches.
     """

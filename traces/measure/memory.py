@@ -11,7 +11,7 @@ import numpy as np
 from traces.account.calls import CallKind, outermost
 from traces.account.clocks import clock_offset_ns
 from traces.arrays import FOREVER, BoolArray, IntArray, last_at, listed, row_by_row, summed
-from traces.columns import NO_GPU, NULL, PROCESS_BITS, Gpu, MemoryUse
+from traces.columns import NO_GPU, NULL, PROCESS_BITS, MemoryUse
 from traces.groups import passing
 from traces.intervals import Spans, instants_in, spans
 from traces.limits import Limit
@@ -55,7 +55,7 @@ def memory_curve(rank: RankTimeline, windows: Spans) -> MemoryCurve | Missing:
     if isinstance(in_use, Missing):
         return in_use
     start_ns, end_ns = int(windows.start_ns[0]), int(windows.end_ns[-1])
-    edges = np.unique(np.linspace(start_ns, end_ns, int(POINTS.value) + 1, dtype=np.int64))
+    edges = np.unique(np.linspace(start_ns, end_ns, POINTS.whole + 1, dtype=np.int64))
     most = tuple(_peak(*in_use, spans(pair)) for pair in row_by_row(edges[:-1], edges[1:]))
     return MemoryCurve(start_ns, listed(edges[:-1] - start_ns), most)
 
@@ -93,7 +93,7 @@ def _takes_unseen(rank: RankTimeline, memory: MemoryUse) -> bool:
     """Whether the process took memory, by expandable segments or by NCCL, that left no memory
     event.
     """
-    calls = rank.columns.calls
+    calls = rank.calls
     takes = passing(lambda name: name.startswith("cuMemCreate"), rank.columns.call_names)
     mine = takes[calls.name] & (calls.thread_gid & PROCESS_BITS == rank.process_gid)
     seen = memory.correlation_id[memory.process_gid == rank.process_gid]
@@ -112,9 +112,7 @@ def _peak(time_ns: IntArray, used_bytes: IntArray, windows: Spans) -> int:
     return peak
 
 
-def measure_memory(
-    rank: RankTimeline, steps: Steps, gpu: Gpu | None, recompute: Recompute
-) -> Memory:
+def measure_memory(rank: RankTimeline, steps: Steps, recompute: Recompute) -> Memory:
     """The price of memory in the windows, and the capacity. `gpu` is the one the rank ran on.
 
     `offload_exposed_ns`: wall time of offload copies while neither compute nor communication runs.
@@ -134,7 +132,7 @@ def measure_memory(
     no_launch = rank.lacks("no launch was recorded in a step after the first used one", "two_steps")
     allocator_ns, calls = _allocator_calls(rank, host) if len(host) else (no_launch, no_launch)
     freeing, own = frees_to_allocate(rank)
-    freed = freeing & host.hold(rank.columns.calls.start_ns)
+    freed = freeing & host.hold(rank.calls.start_ns)
     no_capacity = rank.lacks("the trace does not record how much memory the GPU has", "gpu")
     return Memory(
         recompute_ns=recompute.recompute_ns,
@@ -148,7 +146,7 @@ def measure_memory(
         peak_bytes=peak_memory(rank, steps.windows),
         use=memory_curve(rank, steps.windows),
         foreign_frees_frac=float((freed & ~own).sum() / max(1, freed.sum())),
-        capacity_bytes=or_gap((gpu or NO_GPU).memory_bytes, no_capacity),
+        capacity_bytes=or_gap((rank.gpu or NO_GPU).memory_bytes, no_capacity),
     )
 
 
@@ -185,7 +183,7 @@ def _host_time(rows: Activities, steps: Steps) -> tuple[Spans, str]:
 
 
 def _allocator_calls(rank: RankTimeline, host: Spans) -> tuple[int, int]:
-    calls = rank.columns.calls
+    calls = rank.calls
     mine = np.isin(launching_calls(rank), (CallKind.FREE, CallKind.ALLOCATE))
     allocating = calls.take(mine & host.hold(calls.start_ns))
     count = summed(outermost(allocating.start_ns, allocating.end_ns, allocating.thread_gid))
@@ -198,7 +196,7 @@ def _retry_frac(rank: RankTimeline, steps: Steps, own: BoolArray) -> float | Non
 
     `own`: its freeing calls, a mask over all calls.
     """
-    rows, calls = rank.activities, rank.columns.calls
+    rows, calls = rank.activities, rank.calls
     freed_ns = calls.start_ns[own]
     allocated_ns = calls.start_ns[launching_calls(rank) == CallKind.ALLOCATE]
     seen: list[bool] = []

@@ -26,6 +26,7 @@ from traces.sections.memory_snapshot import (
     SnapshotCurve,
     SnapshotDevice,
 )
+from traces.sections.section import copied
 
 FRAMES: Final = Limit(6, "frames", "ours: enough to separate layers, few enough to read")
 
@@ -37,23 +38,22 @@ def snapshot_of(devices: Sequence[DeviceMemory]) -> MemorySnapshot:
 
 def _device(memory: DeviceMemory) -> SnapshotDevice:
     level = used_over_entries(memory)
-    used, reserved = int(level[-1]), memory.reserved_bytes
+    used = int(level[-1])
     peak = int(level.argmax())
     stacks = _stacks(memory.allocations, peak)
-    most = int(READ.value)
+    most = READ.whole
     left_out = stacks[most:]
     # in as many places as a page has, the most of each stretch; the last is the end
-    edges = np.unique(np.linspace(0, len(level) - 1, int(POINTS.value), dtype=np.int64))
+    edges = np.unique(np.linspace(0, len(level) - 1, POINTS.whole, dtype=np.int64))
     unknown = None if memory.entry_count else gap(_NO_HISTORY, _RECORD)
     at_peak: Counter[str] = Counter()
     for stack in stacks:
         at_peak[stack.category] += stack.size_bytes
-    return SnapshotDevice(
-        device=memory.device,
-        reserved_bytes=reserved,
+    return copied(
+        SnapshotDevice,
+        memory,
         used_bytes=used,
-        unused_reserved_bytes=max(0, reserved - used),
-        segment_count=memory.segment_count,
+        unused_reserved_bytes=max(0, memory.reserved_bytes - used),
         entries=memory.entry_count,
         before_recording_bytes=int(level[0]),
         peak_bytes=unless(unknown, int(level[peak])),
@@ -91,7 +91,7 @@ def _stacks(allocations: Sequence[Allocation], peak: int) -> list[AllocationStac
         if block.begin >= peak or (block.end is not None and block.end < peak):
             continue
         category = category_at_peak(block.frames, began=block.begin >= 0, kept=block.end is None)
-        key = category, shown(block.frames, int(FRAMES.value))
+        key = category, shown(block.frames, FRAMES.whole)
         size[key] += block.size_bytes
         count[key] += 1
     ordered = sorted(size, key=lambda key: (-size[key], key))

@@ -42,7 +42,7 @@ from traces.sections.rates import (
 )
 from traces.sizes.operator_work import OperatorWork, operator_work
 from traces.sizes.peaks import Precision, peak_of_product
-from traces.timeline import KEYS, Bucket, RankTimeline, Source
+from traces.timeline import KEYS, Bucket, RankTimeline
 
 _Key = TypeVar("_Key")
 NONE: Final = -1
@@ -270,7 +270,7 @@ def _grouped(
 def _copies(rank: RankTimeline, windows: Spans) -> tuple[CopySpeed, ...] | Missing:
     """By kind, those of known size that start in the windows; copies between GPUs among them."""
     rows, copies = rank.activities, rank.columns.copies
-    of_copy = np.flatnonzero((rows.source == Source.COPY) & windows.hold(rows.start_ns))
+    of_copy = np.flatnonzero(rows.is_transfer & windows.hold(rows.start_ns))
     size, kind = copies.size_bytes[rows.row[of_copy]], copies.kind[rows.row[of_copy]]
     length_ns = rows.length_ns[of_copy]
     kinds = []

@@ -26,7 +26,7 @@ from traces.missing import Missing, gap, known
 from traces.names.kernels import MODULES, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.sections.rank import Passes
-from traces.timeline import KEYS, Activities, Bucket, RankTimeline, Source
+from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 from traces.training import Roles, roles_of
 
 ONE_TO_ONE: Final = ("attention", "router", "dispatch")
@@ -262,7 +262,7 @@ def _launched(rank: RankTimeline) -> StretchLimits:
         backward=rank.of_phase("bwd"),
         doubted=rank.of_class("gemm"),
         silent=rank.named(lambda name, kernel: role(name, kernel) is Role.SILENT)
-        | (rank.activities.source == Source.COPY),
+        | rank.activities.is_transfer,
     )
 
 

@@ -27,17 +27,24 @@ from traces.arrays import (
     zeros,
 )
 from traces.beginning import starting_ns
-from traces.columns import NULL, HostSpans, Ranges
+from traces.columns import NULL
 from traces.frozen import frozen
-from traces.groups import group_of, mask_of, mask_within, passing, places_in, places_of_each
+from traces.groups import (
+    group_of,
+    in_order,
+    mask_of,
+    mask_within,
+    passing,
+    places_in,
+    places_of_each,
+)
 from traces.intervals import Spans, instants_in
 from traces.limits import WALL
 from traces.measure.host_copies import MATRIX
-from traces.names.kernels import COMM_KINDS, compute_classes
 from traces.names.ranges import is_recompute_name
 from traces.resolve.communication import stab
 from traces.resolve.neighbours import launch_order
-from traces.timeline import Activities, RankTimeline, Source
+from traces.timeline import Activities, Bucket, RankTimeline
 from traces.training import Roles
 
 
@@ -132,17 +139,17 @@ def stretches(
     stretch is found too short.
     """
     order = launch_order(rows)
-    sequence = order[order_of(rows.launch_thread[order])]
+    sequence = in_order(order, rows.launch_thread)
     place, threads = places_in(sequence), np.append(rows.launch_thread[sequence], FOREVER)
     met = mask_of(recomputed, len(rows))
-    of_copy = rows.key * (rows.source == Source.COPY)
+    of_copy = rows.key * rows.is_transfer
     kind = group_of(rows.name, of_copy, rows.source, rows.stream_id)
     taken, sure = met.copy(), met.copy()
     ends = met | launched.backward | rows.is_replay  # a row does not say which graph it is
     paired = original >= 0
     starts, originals = place[recomputed[paired]], place[original[paired]]
     ran_first = none_of(len(rows))
-    gathers = rows.is_comm & (rows.key == COMM_KINDS.index("dp_all_gather"))
+    gathers = rows.of(Bucket.COMM, "dp_all_gather")
     for way in (1, -1):
         open_, reach, firm = np.arange(len(starts)), starts.copy(), starts.copy()
         new, old = starts, originals
@@ -207,15 +214,10 @@ def under_checkpoints(rank: RankTimeline, roles: Roles) -> BoolArray:
     Of the innermost only what comes before its first kernel that is backward by name: a checkpoint
     may hold the backward pass of what it computed again.
     """
-    rows, columns = rank.activities, rank.columns
-    sources: list[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]] = [
-        (columns.ranges, columns.ranges.text, columns.range_texts)
-    ]
-    if columns.frames is not None:
-        sources.append((columns.frames, columns.frames.name, columns.frames.names))
+    rows = rank.activities
     backward, result = rank.of_phase("bwd"), none_of(len(rows))
     mine = np.flatnonzero(_in_backward(rank, roles) & rows.is_launched)
-    for spans, code, texts in sources:
+    for spans, code, texts in rank.columns.named_spans():
         named = passing(is_recompute_name, texts)[code]
         for thread in distinct(spans.thread_gid[named]).tolist():
             which = named & (spans.thread_gid == thread)
@@ -223,7 +225,7 @@ def under_checkpoints(rank: RankTimeline, roles: Roles) -> BoolArray:
             launch_ns = rows.launch_ns[theirs]
             checkpoint = stab(start_ns, spans.end_ns[which], launch_ns)
             ends_ns = np.sort(launch_ns[backward[theirs]])
-            last_ns = np.append(NULL, ends_ns)[np.searchsorted(ends_ns, launch_ns, side="right")]
+            last_ns = np.append(NULL, ends_ns)[np.searchsorted(ends_ns, launch_ns, "right")]
             result[theirs[(checkpoint >= 0) & (last_ns < start_ns[checkpoint])]] = True
     return result
 
@@ -238,7 +240,7 @@ def _with_forward_names(rank: RankTimeline, theirs: BoolArray) -> BoolArray:
     """
     rows, order = rank.activities, launch_order(rank.activities)
     backward = rank.of_phase("bwd")
-    gradients = rows.is_comm & np.isin(rows.key, list(map(COMM_KINDS.index, _OF_GRADIENTS)))
+    gradients = rows.of(Bucket.COMM, *_OF_GRADIENTS)
     ends = backward | (~theirs & rows.is_kernel)
     stretch = zeros(len(rows))
     stretch[order] = np.cumsum(ends[order])
@@ -257,7 +259,7 @@ def as_forward(rank: RankTimeline, backward: BoolArray, inside: BoolArray) -> Bo
     """
     rows, result = rank.activities, none_of(len(rank.activities))
     compute = np.flatnonzero(inside & rows.is_compute & rows.is_kernel)
-    shape = rank.columns.kernels.shape[rows.row[compute]]
+    shape = rank.kernels.shape[rows.row[compute]]
     length_ns = rows.length_ns[compute]
     for _, same in places_of_each(group_of(rows.name[compute], shape)):
         again = backward[compute[same]]
@@ -272,7 +274,7 @@ def _few_unknown(rank: RankTimeline, inside: BoolArray) -> bool:
     rows = rank.activities
     compute = inside & rows.is_compute
     length_ns = rows.length_ns
-    unknown = compute & (rows.key == compute_classes().index("other"))
+    unknown = inside & rows.of(Bucket.COMPUTE, "other")
     return summed(length_ns[unknown]) < WALL.value * summed(length_ns[compute])
 
 

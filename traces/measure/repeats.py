@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from traces.arrays import BoolArray, none_of
-from traces.groups import group_of, mask_within
+from traces.groups import group_of, in_order, mask_within
 from traces.limits import Limit
 from traces.measure.recompute_extent import PRODUCTS
 from traces.timeline import RankTimeline
@@ -32,13 +32,13 @@ def repeated_rows(rank: RankTimeline, backward: BoolArray) -> BoolArray:
     None where no product, nor a kernel that is forward by name, is in any: sums and copies are
     alike everywhere.
     """
-    rows, length = rank.activities, int(ROW.value)
+    rows, length = rank.activities, ROW.whole
     result = none_of(len(rows))
     mine = np.flatnonzero(rows.is_kernel & rows.is_compute & rows.is_launched)
-    mine = mine[np.lexsort((rows.launch_ns[mine], rows.launch_thread[mine]))]
+    mine = in_order(mine, rows.launch_thread, rows.launch_ns)
     if len(mine) < length:
         return result
-    kind = group_of(rows.name[mine], rank.columns.kernels.shape[rows.row[mine]])
+    kind = group_of(rows.name[mine], rank.kernels.shape[rows.row[mine]])
     kinds = np.lib.stride_tricks.sliding_window_view(kind, length)
     threads = np.lib.stride_tricks.sliding_window_view(rows.launch_thread[mine], length)
     named = np.lib.stride_tricks.sliding_window_view(rank.of_phase("bwd")[mine], length)

@@ -6,9 +6,19 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, ints, listed, order_of, row_by_row, zeros
+from traces.arrays import (
+    BoolArray,
+    IntArray,
+    columns_of,
+    count_from_0,
+    ints,
+    listed,
+    order_of,
+    row_by_row,
+    zeros,
+)
 from traces.columns import NULL
-from traces.groups import count_of, first_of, group_of, sums_of
+from traces.groups import first_of, group_of, sums_of
 from traces.intervals import ns_in, spans
 from traces.limits import Limit
 from traces.measure.folding import fold
@@ -46,13 +56,13 @@ def measure_sequence(rank: RankTimeline, steps: Steps) -> Sequence | Missing:
     key = ints(rows.key) + KEY_BASE[rows.bucket]
     kind = group_of(rows.name, key, phase)
     kinds = _kinds(rank, rows, kind, phase)
-    folded = fold(kind, int(RUNS.value))
+    folded = fold(kind, RUNS.whole)
     if folded is None:
         return gap(
             f"the order of {len(mine):,} activities of a step repeats itself too little to be kept",
             "record with fewer microbatches a step",
         )
-    loops = ints(folded.loops).reshape(len(folded.loops), 3).T
+    loops = columns_of(folded.loops, 3)
     return Sequence(
         step=no_steps(rank.columns.info.kind) if step is None else step.index,
         kinds=kinds,
@@ -113,7 +123,7 @@ def _kinds(
     rank: RankTimeline, rows: Activities, kind: IntArray, phase: IntArray
 ) -> tuple[Kind, ...]:
     names = rank.columns.kernel_names
-    is_copy = rows.source == Source.COPY
+    is_copy = rows.is_transfer
     sizes = _sizes(rank, rows, is_copy, kind)
     kinds = []
     for place, at in enumerate(first_of(kind).tolist()):
@@ -129,7 +139,7 @@ def _sizes(
 ) -> list[int | Missing]:
     """Bytes of the copies of each kind, unknown where those of one are."""
     size_bytes = rank.columns.copies.size_bytes[rows.row[is_copy]]
-    count = count_of(kind)
+    count = count_from_0(kind)
     unknown = np.bincount(kind[is_copy][size_bytes == NULL], minlength=count)
     sums = sums_of(size_bytes, kind[is_copy], count).tolist()
     for place in np.flatnonzero(unknown):

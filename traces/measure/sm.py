@@ -14,6 +14,7 @@ from traces.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
+    count_from_0,
     distinct,
     ints,
     none_of,
@@ -24,7 +25,7 @@ from traces.arrays import (
 from traces.columns import NULL, Gpu, GpuSamples
 from traces.cures import cure
 from traces.frozen import frozen
-from traces.groups import count_of, group_of, sorted_within
+from traces.groups import group_of, in_order, sorted_within
 from traces.intervals import Spans, covered_ns, instants_in, instants_of, ns_in
 from traces.launches import grid_numbers
 from traces.limits import FEWEST, LATENCY, MOST, Limit
@@ -126,9 +127,9 @@ def _contexts(kernels: Activities, kind: IntArray) -> IntArray:
     none.
     """
     compute = np.flatnonzero(kernels.is_compute)
-    order = compute[np.lexsort((kernels.start_ns[compute], kernels.stream_id[compute]))]
+    order = in_order(compute, kernels.stream_id, kernels.start_ns)
     columns = [kind]
-    for distance in range(1, int(NEIGHBOURS.value) + 1):
+    for distance in range(1, NEIGHBOURS.whole + 1):
         first, second = order[:-distance], order[distance:]
         same = kernels.stream_id[first] == kernels.stream_id[second]
         before, after = np.full((2, len(kernels)), -1, dtype=kind.dtype)
@@ -142,7 +143,7 @@ def _usual(group: IntArray, values: IntArray, which: IntArray) -> IntArray:
     """Lower median of the chosen values in each group, shape (groups,); 0 where few or unlike each
     other.
     """
-    total = count_of(group)
+    total = count_from_0(group)
     group, values = group[which], values[which]
     values = sorted_within(group, values)
     count = np.bincount(group, minlength=total)
@@ -227,7 +228,7 @@ def measure_sm(
     """
     kernels = rank.activities.take(rank.activities.is_kernel)
     kernels = kernels.take(ns_in(kernels, windows) > 0)
-    shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[kernels.row]
+    shapes, shape = rank.kernels.shapes, rank.kernels.shape[kernels.row]
     launches = measure_launches(rank, kernels, windows, gpu)
     missing = None
     if isinstance(launches, Missing):

@@ -135,7 +135,7 @@ def measure_launches(
     compute = kernels.is_compute
     if not compute.any():
         return rank.lacks("no single compute kernel in the window", "graphs")
-    shape, shapes = rank.columns.kernels.shape[kernels.row], _known(rank.columns.kernels.shapes)
+    shape, shapes = rank.kernels.shape[kernels.row], _known(rank.kernels.shapes)
     if not (shapes[shape] & compute).any():
         return rank.lacks("no launch shapes were recorded", "shapes")
     sms = _sms(rank, gpu)
@@ -225,7 +225,7 @@ def _judge(
     sm_count: int,
     capacity: SmCapacity,
 ) -> _Judged:
-    shapes, grid_blocks = rank.columns.kernels.shapes, rank.columns.kernels.shapes.blocks
+    shapes, grid_blocks = rank.kernels.shapes, rank.kernels.shapes.blocks
     known = _known(shapes)
     fits = _occupancy(capacity, shapes, known)
     known[known] = fits.resident_blocks > 0
@@ -236,7 +236,7 @@ def _judge(
     # one block per SM, a few left to communication
     enough = grid_blocks >= NEARLY_ALL.value * sm_count
     written = passing(may_be_persistent, rank.columns.kernel_names)[kernels.name]
-    written |= kernels.key == KEYS[Bucket.COMPUTE].index("grouped_gemm")
+    written |= kernels.of(Bucket.COMPUTE, "grouped_gemm")
     return _Judged(
         work_ns=ns_in(kernels, windows),
         persistent=enough[shape] & kernels.is_compute & written,

@@ -14,11 +14,11 @@ from traces.account.pieces import REASONS, AbsentPieces
 from traces.arrays import IntArray, distinct, listed, order_of, row_by_row
 from traces.columns import NULL, Calls, Columns, Ranges
 from traces.frozen import frozen
-from traces.groups import passing, places_of_each
+from traces.groups import in_order, passing, places_of_each
 from traces.intervals import spans
 from traces.limits import Limit
 from traces.measure.kernel_table import PREFIX, shortened
-from traces.measure.ledger import KEY_BASE, Cut, LedgerBorders, cut_at, keys_named
+from traces.measure.ledger import KEY_BASE, Cut, cut_at, keys_named
 from traces.missing import Missing, gap, or_gap
 from traces.names.frames import public_frame
 from traces.names.ranges import public_call, public_range
@@ -140,8 +140,8 @@ def _rows(
     rows = kind.rows
     timed = (rows.start_ns != NULL) & (rows.start_ns < within_ns[1]) & (rows.end_ns > within_ns[0])
     mine = np.flatnonzero(timed & np.isin(rows.thread_gid, threads))
-    mine = mine[np.lexsort((-rows.end_ns[mine], rows.start_ns[mine]))]
-    limit = int(MOST.value) if most is None else most
+    mine = in_order(mine, rows.start_ns, -rows.end_ns)
+    limit = MOST.whole if most is None else most
     kept = mine[longest(rows.length_ns[mine], limit)]
     return kept, len(mine) - len(kept)
 
@@ -203,7 +203,7 @@ def measure_timelines(
     chosen = typical_step(steps)
     shown = drawn.in_full(chosen.index if chosen else None, *stretch_of(steps, chosen))
     others = _others(steps, chosen)
-    most = int(OTHER_ROWS.value) // max(1, len(others))
+    most = OTHER_ROWS.whole // max(1, len(others))
     brief = tuple(drawn.in_brief(step, most) for step in others)
     return replace(shown, keys=drawn.keys.listed(), names=drawn.names.listed()), brief
 
@@ -235,7 +235,7 @@ def _others(steps: Steps, chosen: Step | None) -> list[Step]:
     """The other used steps; of too many the slow ones, and of the rest some that lie evenly
     apart.
     """
-    unchosen, most = [step for step in steps.used if step is not chosen], int(STEPS.value)
+    unchosen, most = [step for step in steps.used if step is not chosen], STEPS.whole
     slow = [step for step in unchosen if step.index in steps.slow][:most]
     usual = [step for step in unchosen if step not in slow]
     count = min(most, len(unchosen)) - len(slow)
@@ -256,10 +256,10 @@ class _Drawn:
     def in_full(self, index: int | None, start_ns: int, end_ns: int) -> Timeline:
         """Every activity, up to the instant where they become too many."""
         rows, mine = self._within(start_ns, end_ns)
-        left_out = max(0, len(mine) - int(MOST.value))
+        left_out = max(0, len(mine) - MOST.whole)
         if left_out:
-            end_ns = int(rows.start_ns[mine[int(MOST.value)]])
-            mine = mine[: int(MOST.value)]
+            end_ns = int(rows.start_ns[mine[MOST.whole]])
+            mine = mine[: MOST.whole]
         return self._timeline(index, (start_ns, end_ns), mine, left_out, None)
 
     def in_brief(self, step: Step, most: int) -> Timeline:
@@ -327,8 +327,7 @@ class _Drawn:
 
 
 def _cut(start_ns: IntArray, end_ns: IntArray, within_ns: tuple[int, int]) -> Cut:
-    window = spans(within_ns)
-    return cut_at(start_ns, end_ns, LedgerBorders(window.start_ns, window.end_ns))
+    return cut_at(start_ns, end_ns, spans(within_ns))
 
 
 def _reasons(absent: AbsentPieces, within_ns: tuple[int, int], most: int | None) -> ReasonLane:

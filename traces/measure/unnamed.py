@@ -164,7 +164,7 @@ def _kernels(
     for code in distinct(rows.name[inside]).tolist():
         mine = rows.take(inside & (rows.name == code))
         busy_ns = instants_in(windows, mine).total_ns
-        shapes, shape = rank.columns.kernels.shapes, rank.columns.kernels.shape[mine.row]
+        shapes, shape = rank.kernels.shapes, rank.kernels.shape[mine.row]
         grids = grid_numbers(shapes)
         often = listed(shapes.grid[np.argmax(grids == np.bincount(grids[shape]).argmax())])
         kernels.append(

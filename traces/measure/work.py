@@ -19,7 +19,7 @@ from traces.missing import Missing
 from traces.names.ranges import family, public_range
 from traces.sections.work import HostCopies, InputCopies, Work
 from traces.steps.found import Steps
-from traces.timeline import RankTimeline, Source
+from traces.timeline import RankTimeline
 
 
 def measure_work(rank: RankTimeline, steps: Steps) -> Work:
@@ -32,7 +32,7 @@ def measure_work(rank: RankTimeline, steps: Steps) -> Work:
     rows, at = rank.activities, input_copies(rank)
     at = at[steps.windows.hold(rows.start_ns[at])]
     sizes = Counter(rank.copy_bytes(at).tolist())
-    largest = sorted((size for size in sizes if size > 0), reverse=True)[: int(ROWS.value)]
+    largest = sorted((size for size in sizes if size > 0), reverse=True)[: ROWS.whole]
     copies = tuple(InputCopies(size, sizes[size]) for size in largest)
     ways = [_host_copies(rank, steps, kind) for kind in ("memcpy_h2d", "memcpy_d2h")]
     return Work(copies, dict(_families(rank, steps)), *ways)
@@ -68,13 +68,13 @@ def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
     for name, by_step in counts.items():
         if usual := float(median(by_step)):
             families.append((name, usual))
-    return sorted(families, key=lambda row: (-row[1], row[0]))[: int(ROWS.value)]
+    return sorted(families, key=lambda row: (-row[1], row[0]))[: ROWS.whole]
 
 
 def _launched(rank: RankTimeline, steps: Steps) -> tuple[list[int], list[int]]:
     """When the kernels of each used step, or of the window, were launched: first and last."""
     rows = rank.activities
-    mine = (rows.source != Source.COPY) & rows.is_launched
+    mine = ~rows.is_transfer & rows.is_launched
     place = steps.used_at(rows.start_ns)
     if not steps.used:
         place = np.where(steps.windows.hold(rows.start_ns), 0, -1)

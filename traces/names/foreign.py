@@ -19,7 +19,7 @@ _MARK: Final = "..."
 
 def cut_name(name: str) -> str:
     """A foreign name; of one that is too long its head and its tail, with points between."""
-    most = int(LONGEST.value)
+    most = LONGEST.whole
     if len(name) <= most:
         return name
     head = 3 * most // 4

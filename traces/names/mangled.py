@@ -11,7 +11,7 @@ from traces.patterns import compiled
 _MANGLED: Final = compiled(r"^_ZL?(?:N[rVKRO]*)?\d")
 _LENGTH: Final = compiled(r"^L?(\d{1,4})")
 _UNNAMED_SCOPE: Final = "_GLOBAL__N_"
-_WORD: Final = compiled(r"[^\W_]*[\W_]*")
+_WORD: Final = compiled(r"[A-Za-z0-9]*[^A-Za-z0-9]*")
 
 
 def readable(name: str) -> str:

@@ -124,7 +124,7 @@ def steady_allocator_calls(subject: Subject, graph: Graph) -> BoolArray:
     call that frees. A mask of shape (m,). Without steps, all.
     """
     calls, used = graph.calls, subject.steps.used
-    allocating = is_kind(calls, *(CallKind.FREE, CallKind.ALLOCATE))
+    allocating = is_kind(calls, CallKind.FREE, CallKind.ALLOCATE)
     if not used:
         return allocating
     later = [step.start_ns for step in used if step.index > 0]

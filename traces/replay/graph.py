@@ -19,7 +19,7 @@ from traces.account.host import (
 from traces.account.inferred import UNEXPLAINED
 from traces.account.named import named_spans
 from traces.account.waits import Poll, find_polls
-from traces.arrays import PLACE, BoolArray, IntArray, distinct, none_of, order_of, zeros
+from traces.arrays import PLACE, BoolArray, IntArray, distinct, none_of, nowhere, order_of, zeros
 from traces.columns import COPY_KINDS, NULL, HostSpans, Ranges
 from traces.frozen import frozen
 from traces.intervals import Spans, covered_ns, union
@@ -46,14 +46,12 @@ class Pauses:
     range that names it, else as the cold start of a synchronising call (`cold_ns`), else as the
     optimizer's on the CPU, else an OS call. `profiler_in_call_ns`: the profiler's own work within
     each call.
-    `longest_gc_ns`: the longest collection, be it in a step that is replayed or not.
     """
 
     profiler_ns: IntArray
     named_ns: Mapping[str, IntArray]
     cold_ns: IntArray
     profiler_in_call_ns: IntArray
-    longest_gc_ns: int
 
     @property
     def said_ns(self) -> IntArray:
@@ -98,7 +96,7 @@ def measure_pauses(rank: RankTimeline, calls: HostCalls) -> Pauses:
     parts["data"] = parts["data"] + parts.pop(_BATCH)
     parts["lazy_init"] = parts["lazy_init"] + parts.pop(_SINGLE) + parts.pop(_CAPTURED)
     profiler_ns, cold_ns = parts.pop("profiler"), parts.pop(_COLD)
-    return Pauses(profiler_ns, parts, cold_ns, within, int(parts["gc"].max(initial=0)))
+    return Pauses(profiler_ns, parts, cold_ns, within)
 
 
 def _times(spans: HostSpans | Ranges, thread: int) -> IntArray:
@@ -157,6 +155,11 @@ class Graph:
     events: IntArray
     timing: Timing
     pauses: Pauses
+
+    def launch_counts(self, which: BoolArray | slice = slice(None)) -> IntArray:
+        """How many activities each call launched, shape (m,); of a mask of shape (n,), if given."""
+        by = self.launched_by[which]
+        return np.bincount(by[by != NONE], minlength=len(self.calls))
 
 
 def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Graph:
@@ -323,7 +326,7 @@ def _engine_before(rows: Activities) -> IntArray:
     A copy engine takes one copy at a time, so a small copy waits behind a large one of another
     stream.
     """
-    before = np.full(len(rows), NONE, dtype=PLACE)
+    before = nowhere(len(rows))
     for key in range(len(COPY_KINDS)):
         copies = np.flatnonzero(rows.is_copy & (rows.key == key))
         after = rows.start_ns[copies[1:]] - rows.end_ns[copies[:-1]]

@@ -67,7 +67,7 @@ def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:
     """Calls that ask whether work is done directly after another that does, a mask of shape
     (m,).
     """
-    mine = passing(_ASKING.search, rank.columns.call_names)[rank.columns.calls.name[calls.row]]
+    mine = passing(_ASKING.search, rank.columns.call_names)[rank.calls.name[calls.row]]
     result = mine & (calls.before != NONE)
     result[result] = mine[calls.before[result]]
     return result

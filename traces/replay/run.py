@@ -41,7 +41,7 @@ def replay(graph: Graph, timing: Timing) -> ReplayedTimes:
     """
     rows, calls, waits, polled = graph.rows, graph.calls, timing.waits, timing.polled
     start_ns, end_ns = rows.start_ns.copy(), rows.end_ns.copy()
-    happen.over(len(graph.events), int(REPLAYS.value))(
+    happen.over(len(graph.events), REPLAYS.whole)(
         graph.events,
         start_ns,
         end_ns,

@@ -25,6 +25,7 @@ from traces.arrays import (
     BoolArray,
     IntArray,
     Rows,
+    columns_of,
     distinct,
     ints,
     last_at,
@@ -33,10 +34,10 @@ from traces.arrays import (
 )
 from traces.columns import NULL
 from traces.frozen import frozen
-from traces.groups import mask_of, places_of_each
+from traces.groups import in_order, mask_of, places_of_each
 from traces.host_clock import SOON
 from traces.limits import MOST
-from traces.timeline import RankTimeline, Source
+from traces.timeline import RankTimeline
 
 
 class Wait(NamedTuple):
@@ -61,7 +62,7 @@ class CallWaits(Rows):
 
     @classmethod
     def of(cls, waits: Iterable[Wait]) -> CallWaits:
-        call, work, after_ns = ints(list(waits)).reshape(-1, 3).T
+        call, work, after_ns = columns_of(waits, 3)
         return cls.ordered(call, work, after_ns)
 
     @classmethod
@@ -177,7 +178,7 @@ class Finder:
         says more.
         """
         begin, back = int(self._calls.start_ns[call]), int(self._calls.end_ns[call])
-        low, high = np.searchsorted(self._ends, (begin, back + SKEW.value), side="right")
+        low, high = np.searchsorted(self._ends, (begin, back + SKEW.value), "right")
         ended = self._by_end[low:high]
         ended = ended[self._launched[ended] < begin]
         within = ended[self._rows.end_ns[ended] <= back]
@@ -187,7 +188,7 @@ class Finder:
         return (copies if len(copies) else within)[-1:].tolist()
 
     def _last_of_thread(self, call: int) -> list[int]:
-        before = int(np.searchsorted(self._launches, self._calls.start_ns[call], side="left"))
+        before = int(np.searchsorted(self._launches, self._calls.start_ns[call]))
         recent = self._by_launch[max(0, before - 64) : before]
         return recent[self._rows.take(recent).launch_thread == self._calls.thread[call]][
             -1:
@@ -202,13 +203,11 @@ class Finder:
         begun = (
             rows.start_ns <= calls.end_ns[self._launched_by] + SKEW.value if len(calls) else False
         )
-        for work in np.flatnonzero(
-            (rows.source == Source.COPY) & (self._launched_by != NONE) & begun
-        ).tolist():
+        for work in np.flatnonzero(rows.is_transfer & (self._launched_by != NONE) & begun).tolist():
             call = int(self._launched_by[work])
             if calls.kind[call] == CallKind.COPY and length[call] > RETURNS.value:
                 back = int(calls.end_ns[call])
-                self._own[call] = min(int(length[call]), int(RETURNS.value))
+                self._own[call] = min(int(length[call]), RETURNS.whole)
                 self._of_call[call] = [Wait(call, work, back - int(rows.end_ns[work]))]
 
     def _with_queue(self) -> CallWaits:
@@ -221,14 +220,14 @@ class Finder:
         calls, rows = self._calls, self._rows
         by_call = np.flatnonzero(self._launched_by != NONE).astype(PLACE)
         queued = np.flatnonzero(rows.launch_ns[: by_call.min(initial=len(rows))] == NULL)
-        by_call = by_call[np.lexsort((rows.end_ns[by_call], self._launched_by[by_call]))]
+        by_call = in_order(by_call, self._launched_by, rows.end_ns)
         launching = distinct(self._launched_by[by_call])  # in order of start
         last = by_call[last_at(self._launched_by[by_call], launching)]
         last = np.concatenate((queued.astype(PLACE), last))
         released = self._released(launching, last)
         places = np.arange(len(queued), len(last), dtype=PLACE)
         seen = released != NONE
-        depth = int((places - released)[seen].max(initial=0)) or int(QUEUE.value)
+        depth = int((places - released)[seen].max(initial=0)) or QUEUE.whole
         at = np.where(seen, released, places - depth)
         waits = (at >= 0) & is_kind(calls, CallKind.LAUNCH, CallKind.COPY)[launching]
         call, work, seen = launching[waits], last[at[waits]], seen[waits]

@@ -108,8 +108,8 @@ def without_copies(graph: Graph, timing: Timing, which: BoolArray) -> Timing:
     still runs.
     """
     calls = graph.calls
-    launches = _launches(graph)
-    gone = launches & ~_launches(graph, ~which)
+    launches = graph.launch_counts() > 0
+    gone = launches & (graph.launch_counts(~which) == 0)
     for thread in set(calls.thread[gone].tolist()):
         mine = np.flatnonzero(calls.thread == thread)
         tells, copies = (calls.kind[mine] == CallKind.OTHER) & ~launches[mine], gone[mine]
@@ -122,8 +122,6 @@ def _without(timing: Timing, which: BoolArray, calls: BoolArray, kept_ns: IntArr
     """Activities, a mask of shape (n,), and calls, one of shape (m,), take no time and wait for
     nothing.
     """
-    if not which.any() and not calls.any():
-        return timing
     left = zeroed(without_waits(timing, calls), calls, "own_ns")
     left = zeroed(left, which, "duration_ns", "gap_ns", "arrival_ns", "residual_ns")
     return replace(
@@ -136,18 +134,12 @@ def without_waits(timing: Timing, calls: BoolArray) -> Timing:
     return replace(timing, waits=timing.waits.without(calls), polled=timing.polled.without(calls))
 
 
-def _launches(graph: Graph, which: BoolArray | None = None) -> BoolArray:
-    """Which calls launched work; only activities of a mask of shape (n,), if one is given."""
-    by = graph.launched_by if which is None else graph.launched_by[which]
-    return np.bincount(by[by != NONE], minlength=len(graph.calls)) > 0
-
-
 def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
     """Calls that launched only what goes, and those between two of them without a launch of their
     own.
     """
-    stays = _launches(graph, ~which)
-    gone = _launches(graph) & ~stays
+    stays = graph.launch_counts(~which) > 0
+    gone = (graph.launch_counts() > 0) & ~stays
     for thread in set(graph.calls.thread.tolist()):
         mine = np.flatnonzero(graph.calls.thread == thread)
         goes, marked = np.append(gone[mine], False), gone[mine] | stays[mine]
@@ -158,8 +150,6 @@ def _calls_of(graph: Graph, which: BoolArray) -> BoolArray:
 
 def without_allocator(timing: Timing, calls: BoolArray) -> Timing:
     """Allocator calls, a mask of shape (m,), are gone, and nothing waits in them."""
-    if not calls.any():
-        return timing
     return replace(zeroed(timing, calls, "own_ns"), waits=timing.waits.without(calls))
 
 

@@ -10,9 +10,10 @@ from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import passing
 from traces.names.kernels import COMM_KINDS, KernelClass, kind_of, operation_of, phase_of
-from traces.patterns import compiled_rows
+from traces.patterns import Pattern, first_found
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD, place_of
 from traces.timeline import Activities, RankTimeline, Source
+from traces.toml_tables import read_table
 
 
 def innermost(rank: RankTimeline, rows: Activities, of_text: IntArray, silent: int) -> IntArray:
@@ -55,16 +56,10 @@ def stab(start_ns: IntArray, end_ns: IntArray, time_ns: IntArray) -> IntArray:
 
 GENERIC: Final = "nccl_generic"
 """Subclass of a kernel that does every collective, as each of RCCL's."""
-COLLECTIVES: Final = compiled_rows(
-    ("sendrecv", r"nccl:(?:all_?to_?all|send|recv|coalesced)|ncclSend|ncclRecv"),
-    ("all_reduce", r"nccl:_?all_?reduce|ncclAllReduce"),
-    ("all_gather", r"nccl:_?all_?gather|ncclAllGather"),
-    ("reduce_scatter", r"nccl:_?reduce_?scatter|ncclReduceScatter"),
-    ("broadcast", r"nccl:_?broadcast|ncclBroadcast"),
-    ("reduce", r"nccl:_?reduce\b|ncclReduce\b"),
-)
-"""Subclass -> ranges that say so: of PyTorch (c10d/ProcessGroupNCCL.cpp) and of NCCL itself
-(NVTX)."""
+RANGES: Final = read_table("traces.resolve", "ranges.toml", dict[str, dict[str, Pattern]])
+"""What is told by ranges -> the patterns of those that do."""
+_COLLECTIVES: Final = RANGES["collectives"]
+"""Subclass -> ranges that say so."""
 
 
 @frozen
@@ -79,7 +74,7 @@ class Communication:
     classes: tuple[KernelClass, ...]
     """Of each kernel name of the columns; the last is for activities without a name."""
     told: IntArray
-    """Subclass, a place in `COLLECTIVES`, told by a range: of copies, and of kernels whose name
+    """Subclass, a place in `_COLLECTIVES`, told by a range: of copies, and of kernels whose name
     does not."""
 
     def __len__(self) -> int:
@@ -113,8 +108,8 @@ class Communication:
 
     def _told_by(self, code: Callable[[str], int]) -> tuple[BoolArray, IntArray]:
         """Which kernels a range tells of, shape (m,), and the code of each one's subclass."""
-        has_range: BoolArray = self.told != UNTOLD
-        return has_range, ints([code(name) for name, _ in COLLECTIVES])[self.told[has_range]]
+        has_range = np.not_equal(self.told, UNTOLD)
+        return has_range, ints([code(name) for name in _COLLECTIVES])[self.told[has_range]]
 
 
 def communication_of(rank: RankTimeline) -> Communication:
@@ -141,8 +136,7 @@ def _by_range(rank: RankTimeline, rows: Activities) -> IntArray:
 
 
 def _collective(text: str) -> int:
-    matching = (place for place, (_, pattern) in enumerate(COLLECTIVES) if pattern.match(text))
-    return next(matching, UNTOLD)
+    return place_of([*_COLLECTIVES], first_found(_COLLECTIVES.items(), text))
 
 
 def _phase(name: str, kernel: KernelClass) -> int:

@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, IntArray, distinct, ints
+from traces.arrays import FOREVER, BoolArray, IntArray, distinct, ints, zeros
 from traces.columns import PURPOSES
 from traces.frozen import frozen
+from traces.groups import mask_of
 from traces.limits import NEARLY_ALL
 from traces.resolve.communication import Communication
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
@@ -41,9 +42,7 @@ class Parts:
 
     def any_of(self, mask: BoolArray) -> BoolArray:
         """Rows of an own part that has a row in the mask; shape (m,)."""
-        return self.own[self.of_row] & (
-            np.bincount(self.of_row[mask], minlength=len(self))[self.of_row] > 0
-        )
+        return (self.own & mask_of(self.of_row[mask], len(self)))[self.of_row]
 
     def agreed(self, value: IntArray, among: BoolArray, shared: bool = False) -> IntArray:
         """Per row of `among` the one purpose that all others told in its part have.
@@ -52,7 +51,7 @@ class Parts:
         own unless `shared`. Shape (m,).
         """
         settled = among & (value != UNTOLD)
-        counts = np.zeros((len(self), len(PURPOSES)), dtype=np.int64)
+        counts = zeros((len(self), len(PURPOSES)))
         np.add.at(counts, (self.of_row[settled], value[settled]), 1)
         number = np.bincount(self.of_row[among], minlength=len(self))
         agrees = (

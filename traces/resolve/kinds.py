@@ -51,9 +51,8 @@ _CURE_OF_GATHER: Final = (
     "(--config FILE): with TP, EP, PP and CP at 1 they are data parallelism."
 )
 _WHY_GATHERS: Final = (
-    "what gathers and scatters are for: no named range around them, no "
-    "optimizer "
-    "beside their stream"
+    "what gathers and scatters are for: no named range around them, no optimizer beside their "
+    "stream"
 )
 
 
@@ -162,8 +161,6 @@ def _reason(clues: PurposeEvidence, mine: BoolArray) -> tuple[str, str]:
     elif not clues.groups.known[mine].any():
         reason = "no NCCL ranges, no named range around it, no expert work on both sides"
         how = cure("collectives", clues.comm.rank.columns.info.kind)
-    return (
-        reason
-        if clues.near.moe_kernels
-        else f"{reason}{', and no router, permute or grouped GEMM ran'}"
-    ), how
+    if not clues.near.moe_kernels:
+        reason += ", and no router, permute or grouped GEMM ran"
+    return reason, how

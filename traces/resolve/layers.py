@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, codes_of, distinct, ints, none_of, order_of
+from traces.arrays import BoolArray, IntArray, distinct, ints, none_of, order_of
 from traces.frozen import frozen
 from traces.groups import begins, next_at, place_in_run
 from traces.resolve.communication import Communication, communication_of
@@ -28,7 +28,6 @@ def phases_of(
     A dispatch belongs to what comes next, a combine to what came before. Recomputed forward is
     forward.
     """
-    code = codes_of(OPERATIONS)
     expert = np.isin(
         operation,
         [
@@ -39,13 +38,15 @@ def phases_of(
         ],
     )
     phase = _first_told(comm.phase_by_name(), ranges.phase)
-    phase = _first_told(phase, _of_notify(comm, phase, operation == code["dispatch"]))
-    phase = _first_told(phase, np.where(operation == code["dispatch"], near.next_phase, UNTOLD))
-    phase = _first_told(phase, np.where(operation == code["combine"], near.previous_phase, UNTOLD))
-    agreed = np.where(near.previous_phase == near.next_phase, near.next_phase, UNTOLD)
-    phase = _first_told(phase, agreed)
+    phase = _first_told(phase, _of_notify(comm, phase, operation == _DISPATCH))
     launched = np.isin(comm.rows.launch_thread, ints(autograd_threads(comm.rank)))
-    phase = _first_told(phase, np.where(launched, PHASES.index("bwd"), UNTOLD))
+    for which, told in (
+        (operation == _DISPATCH, near.next_phase),
+        (operation == _COMBINE, near.previous_phase),
+        (near.previous_phase == near.next_phase, near.next_phase),
+        (launched, np.full(len(comm), _BACKWARD)),
+    ):
+        phase = _first_told(phase, np.where(which, told, UNTOLD))
     return np.where(expert, phase, UNTOLD)
 
 

@@ -15,6 +15,7 @@ from traces.arrays import (
     NOWHERE,
     BoolArray,
     IntArray,
+    codes_of,
     distinct,
     ints,
     last_at,
@@ -23,7 +24,7 @@ from traces.arrays import (
 )
 from traces.columns import NULL, PROCESS_BITS, NcclCalls, Ranges
 from traces.frozen import frozen
-from traces.groups import begins, passing
+from traces.groups import begins, mask_of, passing
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.resolve.communication import Communication
@@ -55,7 +56,7 @@ class CallPayloads:
         order = np.lexsort((peer, mine))
         mine, peer = mine[order], peer[order]
         count = np.bincount(mine[begins(mine, peer)], minlength=len(group))
-        return np.where(np.bincount(mine[peer == NONE], minlength=len(group)) > 0, NONE, count)
+        return np.where(mask_of(mine[peer == NONE], len(group)), NONE, count)
 
 
 def _agreed(values: IntArray, number: IntArray, count: int) -> IntArray:
@@ -168,7 +169,7 @@ class Groups:
             self.receive_peer_count == NONE, self.receive_count, self.receive_peer_count
         )
         most, least = np.maximum(sends, receives), np.minimum(sends, receives)
-        limit = int(NEIGHBOURS.value)
+        limit = NEIGHBOURS.whole
         peers_told = (self.send_peer_count != NONE) & (self.receive_peer_count != NONE)
         everyone = peers_told & (most == self.rank_count)
         return np.select(
@@ -207,18 +208,21 @@ def calls_by_thread(
 
 
 _GROUP_START, _GROUP_END, _SEND, _RECEIVE, _ALL_TO_ALL, _COLLECTIVE = range(6)
-_CALLS: Final = {
-    "ncclGroupStart": _GROUP_START,
-    "ncclGroupEnd": _GROUP_END,
-    "ncclSend": _SEND,
-    "ncclRecv": _RECEIVE,
-    "ncclAlltoAll": _ALL_TO_ALL,
-    "ncclAllGather": _COLLECTIVE,
-    "ncclReduceScatter": _COLLECTIVE,
-    "ncclAllReduce": _COLLECTIVE,
-    "ncclBroadcast": _COLLECTIVE,
-    "ncclReduce": _COLLECTIVE,
-}
+_CALLS: Final = codes_of(
+    (
+        "ncclGroupStart",
+        "ncclGroupEnd",
+        "ncclSend",
+        "ncclRecv",
+        "ncclAlltoAll",
+        "ncclAllGather",
+        "ncclReduceScatter",
+        "ncclAllReduce",
+        "ncclBroadcast",
+        "ncclReduce",
+    )
+)
+"""In the order of these codes; from `_COLLECTIVE` on all are collectives."""
 
 
 @frozen
@@ -289,7 +293,7 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
     outermost group.
     """
     at, ends_group, alone = calls.open_at(launch_ns)
-    exchanges, group = alone & (calls.code[at] != _COLLECTIVE), calls.group
+    exchanges, group = alone & (calls.code[at] < _COLLECTIVE), calls.group
     counts = []
     for code in (_SEND, _RECEIVE, _ALL_TO_ALL):
         until = sums_before(calls.code == code)

@@ -14,6 +14,7 @@ from traces.names.kernels import KernelClass
 from traces.resolve.communication import Communication
 from traces.resolve.resolution import PHASES, UNTOLD
 from traces.timeline import Activities
+from traces.toml_tables import read_table
 from traces.training import is_optimizer_kernel
 
 
@@ -34,31 +35,11 @@ class Role(IntEnum):
     """Grouped GEMM, and sorting or padding of what an expert gets."""
 
 
-_SILENT: Final = {
-    "elementwise",
-    "memory",
-    "other",
-    "quantize",
-    "rng",
-    "layout",
-    "pool",
-    "convolution",
-    "decode",
+_ROLES: Final = {
+    told: Role[name]
+    for told, name in read_table("traces.resolve", "roles.toml", dict[str, str]).items()
 }
-_OF_CLASS: Final = {
-    "gemm": Role.GEMM,
-    "attention": Role.ATTENTION,
-    "optimizer": Role.SILENT,
-    "router": Role.ROUTER,
-}
-_OF_SUBCLASS: Final = {
-    ("permute", "permute"): Role.PERMUTE,
-    ("permute", "unpermute"): Role.UNPERMUTE,
-    ("permute", "map"): Role.ROUTER,
-    ("permute", "pad"): Role.EXPERT,
-    ("gemm", "grouped"): Role.EXPERT,
-    ("gemm", "grouped_setup"): Role.EXPERT,
-}
+"""Class of a kernel, or class and subclass -> its role."""
 MOE_ROLES: Final = (Role.ROUTER, Role.PERMUTE, Role.UNPERMUTE, Role.EXPERT)
 
 
@@ -136,13 +117,10 @@ def role(name: str, kernel: KernelClass) -> Role:
     """Role of a compute kernel. The backward of an unpermute permutes, and the reverse."""
     if is_optimizer_kernel(name):
         return Role.OPTIMIZER
-    if kernel.class_ in _SILENT:
-        return Role.SILENT
-    if "sort_chunks" in name:
+    usual = _ROLES.get(kernel.class_, Role.OTHER)
+    if usual != Role.SILENT and "sort_chunks" in name:
         return Role.EXPERT
-    usual = _OF_SUBCLASS.get(
-        (kernel.class_, kernel.subclass), _OF_CLASS.get(kernel.class_, Role.OTHER)
-    )
+    usual = _ROLES.get(f"{kernel.class_} {kernel.subclass}", usual)
     if "bwd" in name or "backward" in name:
         return {Role.PERMUTE: Role.UNPERMUTE, Role.UNPERMUTE: Role.PERMUTE}.get(usual, usual)
     return usual

@@ -8,44 +8,16 @@ from traces.frozen import frozen
 from traces.missing import sole
 from traces.names.ranges import undecorated
 from traces.patterns import compiled, compiled_rows, first_found
-from traces.resolve.communication import Communication, innermost
+from traces.resolve.communication import RANGES, Communication, innermost
 from traces.resolve.nccl_calls import ALL_TO_ALL, POINT_TO_POINT, UNKNOWN
 from traces.resolve.resolution import OPERATIONS, PHASES, UNTOLD, place_of
 
-_PURPOSES: Final = compiled_rows(
-    # Megatron-Core
-    (
-        "pp",
-        r"pipeline_parallel\.p2p_communication|(?:send|recv)_(?:forward|backward)\b",
-    ),
-    ("cp", r"AttnFuncWithCP|[Uu]lysses"),  # TransformerEngine
-    # Megatron-Core
-    (
-        "ep",
-        r"moe_(?:dispatch|combine)\b|\bhybrid-ep\b|(?:Fused|HybridEP)(?:Dispatch|Combine)",
-    ),
-    ("ep", r"(?:dispatch|combine)\([FBW]\)"),  # DeepSeek's published trace
-    ("dp", r"\bM?FSDP\b|FSDP::|(?:param|grad)_sync\b|[Oo]ptimizer(?:\.|_)step"),
-    # Megatron-Core, TE userbuffers
-    (
-        "tp",
-        r"tensor_parallel\.|(?:forward|backward)\.(?:ub_|\w*\.?\w*_comm\b)",
-    ),
-)
-_OPERATIONS: Final = compiled_rows(
-    ("dispatch", r"moe_dispatch\b|(?:Fused|HybridEP)Dispatch|dispatch\([FBW]\)"),
-    ("combine", r"moe_combine\b|(?:Fused|HybridEP)Combine|combine\([FBW]\)"),
-)
 _SHAPES: Final = compiled_rows(
     (ALL_TO_ALL, r"[Aa]ll_?[Tt]o_?[Aa]ll"),  # nccl:all_to_all, c10d::alltoall_base_, _AllToAll
     (
         POINT_TO_POINT,
         r"nccl:(?:send|recv|coalesced)|c10d::(?:send|recv)|batch_isend_irecv|p2p_communication",
     ),
-)
-_PHASES: Final = compiled_rows(
-    ("bwd", r"\bbackward\b|Backward\d*$|\([BW]\)|\bautograd::engine"),
-    ("fwd", r"\bforward\b|\(F\)"),
 )
 _LAYER: Final = compiled(r"(?:^|[^A-Za-z])layers?[._ \[#]?(\d{1,9})(f|b)?(?:-layer_(\d{1,9})b)?")
 """`layer_3f-layer_5b` (Megatron-Core's overlapped schedule), `layers.3.mlp`, `layer 3`."""
@@ -84,8 +56,8 @@ def enclosing_ranges(comm: Communication) -> Enclosing:
 
 def _meaning(text: str) -> tuple[int, ...]:
     """Values in the order of the fields of `Enclosing`."""
-    purpose = first_found(_PURPOSES, text)
-    operation = first_found(_OPERATIONS, text)
+    purpose = first_found(RANGES["purposes"].items(), text)
+    operation = first_found(RANGES["operations"].items(), text)
     phase = _phase(text)
     if operation and phase == "bwd":  # a module's backward moves the other way
         operation = "combine" if operation == "dispatch" else "dispatch"
@@ -109,4 +81,4 @@ def _phase(text: str) -> str | None:
     """
     if "Checkpoint" in text:
         return None
-    return sole([phase for phase, pattern in _PHASES if pattern.search(text)])
+    return sole([phase for phase, pattern in RANGES["phases"].items() if pattern.search(text)])

@@ -84,7 +84,7 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
 
 
 def _text(path: Path) -> str:
-    limit = int(LARGEST.value)
+    limit = LARGEST.whole
     if what := no_file(path):
         raise NotAConfiguration(f"{path.name}: {what}; {GIVE}")
     try:

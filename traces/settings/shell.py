@@ -137,7 +137,7 @@ class _Reader:
         self.depth = 0
         self.after_test = False
         self.around: Words = ()
-        self.left = int(MOST_CHARACTERS.value)
+        self.left = MOST_CHARACTERS.whole
 
     def follow(self, text: str, line: int) -> None:
         self.depth += 1

@@ -136,7 +136,7 @@ def _leaves(
 
 def take_trainer_document(draft: Draft, document: YamlDocument) -> bool:
     """Take a YAML of one of these programs; False where it is none of theirs."""
-    entries = document.entries(int(DEEPEST.value))
+    entries = document.entries(DEEPEST.whole)
     said = (TrainerEntry(entry.dotted, entry.raw, entry.line) for entry in entries)
     return _take_document(draft, "yaml", {*document.outermost()}, said)
 

@@ -55,7 +55,7 @@ class YamlDocument:
             NotAConfiguration: broken, nested too deep, or with a tag that code would have to build.
         """
         self.name = name
-        self.left = int(MOST_NODES.value)
+        self.left = MOST_NODES.whole
         try:
             self.root = yaml.compose(text, Loader=yaml.SafeLoader)
         except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:

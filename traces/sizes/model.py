@@ -209,7 +209,7 @@ _STATE_BYTES: Final = 6
 def _vocabulary(knobs: Knobs, knob: str, hidden: int, any_size: bool) -> int:
     if knobs.positive(knob) is not None or not any_size:
         return knobs.need(knob)
-    word, taken = hidden * _STATE_BYTES, int(VOCABULARY.value)
+    word, taken = hidden * _STATE_BYTES, VOCABULARY.whole
     least, most = gigabytes(_SMALLEST * word), gigabytes(_LARGEST * word)
     knobs.assumed.append(
         f"vocab_size {taken:,} (not given; an embedding takes {least} to {most} before TP)"

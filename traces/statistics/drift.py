@@ -103,7 +103,7 @@ def drift_of(places: Sequence[float], values: Sequence[float]) -> Drift | None:
 
 def _blocks(places: Sequence[float], values: Sequence[float]) -> FloatArray:
     """Where blocks of equal length lie, and their means."""
-    blocks = min(len(values), int(BLOCKS.value))
+    blocks = min(len(values), BLOCKS.whole)
     points = np.empty((2, blocks))
     for block in range(blocks):
         part = slice(block * len(values) // blocks, (block + 1) * len(values) // blocks)

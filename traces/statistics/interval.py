@@ -94,7 +94,7 @@ def interval_of(
     round_ = max(round_of(_shifted(base_ns), LEAST), round_of(_shifted(new_ns), LEAST))
     if round_ > 1 and LEAST <= fewest // round_ < MANY.value:
         return _of_few_rounds(base_ns, new_ns, round_, level)
-    length = max(1, fewest // int(MANY.value))
+    length = max(1, fewest // MANY.whole)
     first, second = sorted((tuple(base_ns), tuple(new_ns)))
     half_ns = ceil(
         _half_width(_deviations(first, length, level), _deviations(second, length, level), level)
@@ -177,7 +177,7 @@ def _means(values: FloatArray, bits: NDArray[np.uint64]) -> FloatArray:
     return values[places].mean(axis=0)
 
 
-def round_of(deviations: FloatArray, least: int = int(MANY.value)) -> int:
+def round_of(deviations: FloatArray, least: int = MANY.whole) -> int:
     """How many values a round has, 1 without a rhythm; `least` rounds or more are recorded.
 
     The first distance at which values are alike as nowhere nearer: slow drifts are alike next door.

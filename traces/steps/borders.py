@@ -27,7 +27,7 @@ from traces.arrays import (
 from traces.columns import NULL
 from traces.launchers import helper_work
 from traces.steps.found import Found, Step
-from traces.timeline import Activities, Source
+from traces.timeline import Activities
 
 
 class HostOrder:
@@ -48,13 +48,13 @@ class HostOrder:
         self.places = order
         self.launch_ns = launch[order]
         self.counted_launch_ns = launch
-        self._held_end_ns = np.where(own & ~communicates, activities.end_ns[order], NULL)
-        self._comm_end_ns = np.where(own & communicates, activities.end_ns[order], NULL)
+        self.held_end_ns = np.where(own & ~communicates, activities.end_ns[order], NULL)
+        self.comm_end_ns = np.where(own & communicates, activities.end_ns[order], NULL)
         self._compute_so_far = _counts_before(compute)
         self._compute_work_so_far = sums_before(lengths)
-        self._kernels_so_far = _counts_before(activities.source[order] != Source.COPY)
+        self._kernels_so_far = _counts_before(~activities.is_transfer[order])
         self._latest_end = np.maximum.accumulate(
-            np.concatenate(([NULL], np.where(own, activities.end_ns[order], NULL)))
+            np.append(NULL, np.where(own, activities.end_ns[order], NULL))
         )
         self._next_compute = _earliest_from(starts)
         self._next_own = _earliest_from(np.where(own, activities.start_ns[order], FOREVER))
@@ -64,19 +64,8 @@ class HostOrder:
         before, after = self._latest_end[launched], self._next_compute[launched]
         return np.where(before == NULL, self._next_own[launched], np.minimum(before, after))
 
-    def held_until_ns(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
-        """When all but communication that was launched in each host interval [first, last) had
-        ended.
-        """
-        return self._last_of(self._held_end_ns, first_ns, last_ns)
-
-    def communicates_until_ns(self, first_ns: IntArray, last_ns: IntArray) -> IntArray:
-        """When the communication that was launched in each host interval [first, last) had
-        ended.
-        """
-        return self._last_of(self._comm_end_ns, first_ns, last_ns)
-
-    def _last_of(self, ends_ns: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+    def until_ns(self, ends_ns: IntArray, first_ns: IntArray, last_ns: IntArray) -> IntArray:
+        """When what was launched in each host interval [first, last) had ended, by some ends."""
         between = zip(self.launched_before(first_ns), self.launched_before(last_ns), strict=True)
         return ints([ends_ns[slice(*pair)].max(initial=NULL) for pair in between])
 
@@ -165,7 +154,7 @@ def step_borders(
     working = np.flatnonzero(order.compute_between(start_ns, end_ns))
     if len(start_ns) == 1:
         # no other step says where it ends: what was launched later runs beside it on another stream
-        end = np.maximum(end, order.held_until_ns(start_ns, end_ns))
+        end = np.maximum(end, order.until_ns(order.held_end_ns, start_ns, end_ns))
     if len(working) > 1:
         end[working[-1]] = _last_end_ns(order, start_ns[working], end_ns[working], end[working])
     return start, end
@@ -178,8 +167,8 @@ def _last_end_ns(order: HostOrder, start_ns: IntArray, end_ns: IntArray, end: In
     The next step's compute hides them there; so long as the others wait between their own work and
     that compute, the last one would have waited too.
     """
-    hidden = np.flatnonzero(order.communicates_until_ns(start_ns, end_ns)[:-1] > end[:-1])
+    hidden = np.flatnonzero(order.until_ns(order.comm_end_ns, start_ns, end_ns)[:-1] > end[:-1])
     if order.goes_on_ns(int(end_ns[-1])) < FOREVER or 2 * len(hidden) < len(end) - 1:
         return int(end[-1])
-    held = order.held_until_ns(start_ns, end_ns)
+    held = order.until_ns(order.held_end_ns, start_ns, end_ns)
     return min(int(end[-1]), int(held[-1] + (end[hidden] - held[hidden]).max(initial=0)))

@@ -25,7 +25,6 @@ from traces.steps.period import period_steps, replay_steps, shows_steps
 from traces.steps.rounds import round_steps
 from traces.steps.rules import (
     disagreement_of,
-    is_of,
     leave_out_hiccups,
     leave_out_these,
     leave_out_unusual,
@@ -145,9 +144,8 @@ def _given_window(rank: RankTimeline, selection: Selection) -> Steps:
     if unrecorded_ns > MOST.value * (end - start):
         raise EmptySelection(
             f"--start/--end choose {seconds(start)} to {seconds(end)}, most of it not recorded. "
-            f"GPU "
-            f"activity lies between {seconds(first)} and {seconds(last)}; a number without unit is "
-            f"seconds."
+            f"GPU activity lies between {seconds(first)} and {seconds(last)}; a number without "
+            "unit is seconds."
         )
     return one_window("user", "the time given", start, end)
 
@@ -169,8 +167,7 @@ def _sliced(steps: Steps, chosen: tuple[int, int | None]) -> Steps:
     if not steps.recorded:
         raise EmptySelection(
             "--steps needs recorded steps, and none were found. Name a range that repeats with "
-            "--nvtx REGEX, "
-            "or choose times with --start and --end."
+            "--nvtx REGEX, or choose times with --start and --end."
         )
     first, end = chosen[0], len(steps.recorded) if chosen[1] is None else chosen[1]
     recorded = [
@@ -199,8 +196,8 @@ def _recorded(rank: RankTimeline) -> tuple[int, int]:
     the run.
     """
     first_ns, last_ns = _extent(rank)
-    for table in (rank.columns.calls, rank.columns.ranges):
-        mine = is_of(rank, table)
+    for table in (rank.calls, rank.columns.ranges):
+        mine = rank.may_be_own(table)
         first_ns = min(first_ns, int(table.start_ns[mine].min(initial=first_ns)))
     return first_ns, last_ns
 
@@ -210,7 +207,9 @@ def _preparing(rank: RankTimeline, first_ns: int, until_ns: int) -> tuple[str, i
     several the shortest, which lies in the others. Else a single call; empty where there is none.
     """
     ranges, texts = rank.columns.ranges, rank.columns.range_texts
-    ranges = ranges.take(is_of(rank, ranges) & (ranges.start_ns < until_ns) & (ranges.text >= 0))
+    ranges = ranges.take(
+        rank.may_be_own(ranges) & (ranges.start_ns < until_ns) & (ranges.text >= 0)
+    )
     found = ("", 0)
     for text, same in places_of_each(ranges.text):
         held = union(ranges.start_ns[same], np.minimum(ranges.end_ns[same], until_ns))
@@ -218,8 +217,8 @@ def _preparing(rank: RankTimeline, first_ns: int, until_ns: int) -> tuple[str, i
             frame = public_span(texts[text])
             if frame and frame.name:
                 found = frame.name, held.total_ns
-    calls = rank.columns.calls
-    calls = calls.take(is_of(rank, calls) & (calls.name >= 0))
+    calls = rank.calls
+    calls = calls.take(rank.may_be_own(calls) & (calls.name >= 0))
     took_ns = np.minimum(calls.end_ns, until_ns) - np.maximum(calls.start_ns, first_ns)
     for longest in np.flatnonzero(took_ns > MOST.value * (until_ns - first_ns))[:1].tolist():
         if not found[1] and (name := public_call(rank.columns.call_names[calls.name[longest]])):

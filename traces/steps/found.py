@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, ints, last_at
+from traces.arrays import BoolArray, IntArray, columns_of, last_at
 from traces.columns import NULL
 from traces.cures import cure
 from traces.frozen import frozen
@@ -159,7 +159,7 @@ class Steps:
     @property
     def borders_ns(self) -> tuple[IntArray, IntArray]:
         """Starts and ends of the used steps, shape (k,) each."""
-        begin_ns, end_ns = ints(borders_ns(self.used)).reshape(-1, 2).T
+        begin_ns, end_ns = columns_of(borders_ns(self.used), 2)
         return begin_ns, end_ns
 
     def used_at(self, times_ns: IntArray) -> IntArray:

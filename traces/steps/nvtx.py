@@ -7,7 +7,7 @@ from operator import itemgetter
 import numpy as np
 
 from traces.arrays import BoolArray, IntArray, Lasting, distinct, ints, row_by_row, summed
-from traces.columns import NULL, PROCESS_BITS
+from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import mask_of
 from traces.limits import MOST
@@ -15,7 +15,7 @@ from traces.names.ranges import is_step_name, step_family
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found
 from traces.steps.rules import leave_out_partial
-from traces.timeline import RankTimeline, Source
+from traces.timeline import RankTimeline
 
 
 @frozen
@@ -38,16 +38,14 @@ def matching_ranges(rank: RankTimeline, wanted: BoolArray, what: str) -> HostRan
     Only ranges of the rank's own process; nested matches are dropped. None where nothing matches.
     """
     ranges = rank.columns.ranges
-    chosen = (ranges.thread_gid != NULL) & (ranges.text >= 0)
-    if rank.process_gid != NULL:
-        chosen &= ranges.thread_gid & PROCESS_BITS == rank.process_gid
+    chosen = (ranges.thread_gid != NULL) & (ranges.text >= 0) & rank.may_be_own(ranges)
     chosen[chosen] = wanted[ranges.text[chosen]]
     threads = distinct(ranges.thread_gid[chosen])
     if not len(threads):
         return None
     rows = rank.activities
     # a thread that loads data launches copies, and has ranges with a step's name too
-    launches = _counts(rows.launch_thread[rows.source != Source.COPY], threads)
+    launches = _counts(rows.launch_thread[~rows.is_transfer], threads)
     merits = list(zip(launches, _counts(ranges.thread_gid[chosen], threads), strict=True))
     place = merits.index(max(merits))
     on_thread = chosen & (ranges.thread_gid == threads[place])

@@ -15,13 +15,12 @@ from traces.columns import NULL
 from traces.frozen import frozen
 from traces.groups import group_of, passing
 from traces.limits import ENOUGH, HALF_A_WALL, WALL
-from traces.names.kernels import COMM_KINDS
 from traces.names.ranges import is_optimizer_name
 from traces.steps.borders import HostOrder, found_between
 from traces.steps.found import Found, Step, drop, median_ns
 from traces.steps.nvtx import matching_ranges
 from traces.steps.rules import leave_out_partial
-from traces.timeline import Activities, RankTimeline, Source
+from traces.timeline import Activities, Bucket, RankTimeline
 from traces.training import Roles
 
 
@@ -33,7 +32,7 @@ def without_other_work(way: Found, order: HostOrder, rows: Activities) -> Found:
     evaluation. Its last kernels are a step where they begin as a usual step does, and hold 95 % of
     its kernels. Nothing changes where there are none, or where nothing lies before them.
     """
-    kernels = rows.source[order.places] != Source.COPY
+    kernels = ~rows.is_transfer[order.places]
     places = order.places[kernels]
     launch_ns, kinds = order.launch_ns[kernels], signature(rows)[places]
     bounds = np.searchsorted(launch_ns, (way.host_start_ns, way.host_end_ns))
@@ -56,7 +55,7 @@ def _where_step_begins(head: IntArray, step: IntArray) -> int:
     if not len(step):
         return 0
     few = int(HALF_A_WALL.value * len(step))
-    begins = step[: int(ENOUGH.value)]
+    begins = step[: ENOUGH.whole]
     first = max(len(head) - len(step) - few, 0)
     cuts = np.arange(first, len(head) - len(step) + few + 1)
     for place, kernel in enumerate(begins):
@@ -83,8 +82,6 @@ def _shared(head: IntArray, step: IntArray) -> IntArray:
     return np.cumsum(come_after < in_step[backward], dtype=np.int64)[::-1]
 
 
-_COLLECTIVE_KEYS: Final = [*map(COMM_KINDS.index, ("all_reduce", "other_comm"))]
-"""What gathers and reductions are by their names alone."""
 _LEAST_GAP_NS: Final = 1_000
 """Gaps below are alike: a kernel or none."""
 
@@ -127,7 +124,7 @@ def cluster_ends_ns(marks: Marks, order: HostOrder) -> IntArray | None:
     level = _gap_that_parts(gap_ns, own_ns)
     if level is None:
         return None
-    return marks.until_ns[np.concatenate((np.flatnonzero(gap_ns >= level), [len(marks.first) - 1]))]
+    return marks.until_ns[np.append(np.flatnonzero(gap_ns >= level), len(marks.first) - 1)]
 
 
 def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder) -> IntArray:
@@ -136,8 +133,8 @@ def _after_collectives_ns(ends_ns: IntArray, rows: Activities, order: HostOrder)
     An all-gather of updated weights belongs to the update; what a pipeline receives is the next
     step's.
     """
-    collective = rows.is_comm & rows.is_kernel
-    collective &= np.isin(rows.key, _COLLECTIVE_KEYS)
+    # what gathers and reductions are by their names alone
+    collective = rows.is_kernel & rows.of(Bucket.COMM, "all_reduce", "other_comm")
     others = np.flatnonzero(~collective[order.places])
     launched = order.launched_before(ends_ns)
     next_other = np.append(others, len(order.places))[np.searchsorted(others, launched)]

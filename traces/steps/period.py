@@ -210,7 +210,7 @@ def _busiest_compute_stream(rank: RankTimeline) -> IntArray:
 
 def sequences_of(rank: RankTimeline, places: IntArray) -> list[Sequence]:
     """Activities, by place, in their order: by name and grid, and by name alone."""
-    rows, kernels = rank.activities, rank.columns.kernels
+    rows, kernels = rank.activities, rank.kernels
     name = rows.name[places]
     is_kernel = rows.source[places] == Source.KERNEL
     grid = np.full(len(places), -1)  # whole graph replays have none
@@ -243,7 +243,7 @@ def _cut_by_period(order: HostOrder, rank: RankTimeline, sequence: Sequence, lag
     if phase:
         starts = np.append(0, starts)
     launch_ns = order.counted_launch_ns[places]
-    cuts = np.maximum.accumulate(np.concatenate((launch_ns[starts], [launch_ns[-1] + 1])))
+    cuts = np.maximum.accumulate(np.append(launch_ns[starts], launch_ns[-1] + 1))
     # a cut one has its end
     expected = _model(codes[phase:], lag)[(np.arange(len(codes)) - phase) % lag]
     counts = np.diff(starts, append=len(codes))

@@ -6,7 +6,7 @@ from statistics import median_low
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, sums_before
+from traces.arrays import BoolArray, FloatArray, IntArray, sums_before, zeros
 from traces.groups import first_of, group_of
 from traces.limits import ENOUGH, FEWEST, MOST, NEARLY_ALL
 from traces.steps.borders import HostOrder
@@ -24,7 +24,7 @@ def round_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found | N
     if (roles.backward | roles.optimizer).any():
         return None
     rows = rank.activities.take(order.places)
-    launched = rows.source != Source.COPY
+    launched = ~rows.is_transfer
     reads = _reads(rows, launched)
     ends = _turns(rank, order, launched, reads)
     borders = np.append(0, ends)
@@ -64,7 +64,7 @@ def _turns(rank: RankTimeline, order: HostOrder, launched: BoolArray, ends: IntA
     within = np.flatnonzero(launched[: ends[-1]])
     code = sequences_of(rank, order.places[within])[0].codes
     drawn = np.random.default_rng(0).standard_normal(int(code.max()) + 1)[code]
-    held = np.bincount(np.searchsorted(ends, within, side="right"), drawn)  # equal for equal work
+    held = np.bincount(np.searchsorted(ends, within, "right"), drawn)  # equal for equal work
     match, lags = matching_lags(group_of(np.rint(held * 1e6).astype(np.int64)), 1, len(ends) // 2)
     if not len(lags) or match[0] < NEARLY_ALL.value:
         return ends
@@ -83,11 +83,11 @@ def _may_be_layer(rows: Activities, layered: BoolArray) -> bool:
 def _alike(names: IntArray, launched: BoolArray, ends: IntArray, model: int) -> FloatArray:
     """How much of each round the model has as well, shape (rounds,)."""
     within = launched & (np.arange(len(names)) < ends[-1])
-    number = np.searchsorted(ends, np.flatnonzero(within), side="right")
+    number = np.searchsorted(ends, np.flatnonzero(within), "right")
     name = group_of(names[within])
     pair = group_of(number, name)
     rows, often = first_of(pair), np.bincount(pair)
-    usual = np.zeros(int(name.max()) + 1, dtype=np.int64)
+    usual = zeros(int(name.max()) + 1)
     mine = number[rows] == model
     usual[name[rows[mine]]] = often[mine]
     shared = np.bincount(number[rows], np.minimum(often, usual[name[rows]]), len(ends))

@@ -10,7 +10,6 @@ import numpy as np
 
 from traces.account.calls import CallKind, kinds_of_calls
 from traces.arrays import BoolArray, FloatArray, IntArray, ints, summed
-from traces.columns import NULL, PROCESS_BITS, Calls, HostSpans, Ranges
 from traces.groups import passing
 from traces.intervals import covered_ns, instants_of
 from traces.limits import FEWEST, HALF_A_WALL, MOST, WALL, Limit
@@ -52,9 +51,9 @@ def leave_out_capture(rank: RankTimeline, way: Found) -> list[Step]:
     """Drop steps in which the rank's process began to capture a CUDA graph: the model runs
     otherwise.
     """
-    calls, names = rank.columns.calls, rank.columns.call_names
+    calls, names = rank.calls, rank.columns.call_names
     begins = passing(_CAPTURES.match, names)
-    at_ns = np.sort(calls.start_ns[begins[calls.name] & is_of(rank, calls)])
+    at_ns = np.sort(calls.start_ns[begins[calls.name] & rank.may_be_own(calls)])
     counts = np.searchsorted(at_ns, way.host_end_ns) - np.searchsorted(at_ns, way.host_start_ns)
     return [
         drop(step, "graph capture: cudaStreamBeginCapture was called in it") if count > 0 else step
@@ -67,7 +66,7 @@ def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
     step.
     """
     rows = rank.columns.overheads
-    flushes = passing(_FLUSHES.search, rows.names)[rows.name] & is_of(rank, rows)
+    flushes = passing(_FLUSHES.search, rows.names)[rows.name] & rank.may_be_own(rows)
     start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
     return [_without_flush(step, start_ns, end_ns) for step in steps]
 
@@ -79,13 +78,6 @@ def _without_flush(step: Step, start_ns: IntArray, end_ns: IntArray) -> Step:
     if longest_ns <= HALF_A_WALL.value * step.length_ns:
         return step
     return drop(step, f"profiler flush: {longest_ns} ns of it at its border")
-
-
-def is_of(rank: RankTimeline, rows: Calls | HostSpans | Ranges) -> BoolArray:
-    """Which rows are of the rank's process, or may be because one of both says none."""
-    known = (rows.thread_gid != NULL) & (rank.process_gid != NULL)
-    other: BoolArray = known & ((rows.thread_gid & PROCESS_BITS) != rank.process_gid)
-    return ~other
 
 
 def leave_out_partial(steps: list[Step], kernel_counts: list[int]) -> list[Step]:
@@ -182,7 +174,7 @@ def alternate(lengths_ns: list[int]) -> bool:
     """
     middle = median(lengths_ns)
     far = np.abs(ints(lengths_ns) - middle) > FAR.value * middle
-    return summed(far) >= max(2, MANY.value * len(far)) or _at_one_rhythm(far, int(FEWEST.value))
+    return summed(far) >= max(2, MANY.value * len(far)) or _at_one_rhythm(far, FEWEST.whole)
 
 
 def _at_one_rhythm(far: BoolArray, rounds: int) -> bool:
@@ -200,8 +192,8 @@ def _initialising_ns(rank: RankTimeline, way: Found) -> IntArray:
     """How long the rank's process was in calls that load modules or allocate, in each step on the
     host.
     """
-    calls = rank.columns.calls
-    of_kind = np.isin(kinds_of_calls(rank)[0], _INITIALISING) & is_of(rank, calls)
+    calls = rank.calls
+    of_kind = np.isin(kinds_of_calls(rank)[0], _INITIALISING) & rank.may_be_own(calls)
     return covered_ns(way.host_start_ns, way.host_end_ns, instants_of(calls, of_kind))
 
 
@@ -230,7 +222,7 @@ def leave_out_hiccups(steps: Steps) -> Steps:
     far = ints(lengths) > limit_ns
     if (
         summed(far) > most
-        or _at_one_rhythm(far, 2 if few else int(FEWEST.value))
+        or _at_one_rhythm(far, 2 if few else FEWEST.whole)
         or (not few and alternate(lengths))
     ):
         return steps

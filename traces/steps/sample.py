@@ -68,7 +68,7 @@ def sample_of(steps: Steps, activities: int = 0) -> Sample:
         whole = spans((before.get(first_ns, first_ns), int(end_ns[-1])))
         return Sample(used, tuple(row_by_row(begin_ns, end_ns)), listed(lengths_ns), whole)
     stand_for_ns: dict[int, int] = {}
-    for group in np.array_split(order_of(lengths_ns), int(STEPS.value)):
+    for group in np.array_split(order_of(lengths_ns), STEPS.whole):
         stand_for_ns[int(group[len(group) // 2])] = summed(lengths_ns[group])
     in_time = dict(sorted(stand_for_ns.items()))
     middle = [used[place] for place in in_time]
@@ -86,7 +86,7 @@ def _slices(windows: Spans, frac: float) -> Sample:
     of it.
     """
     ((first_ns, last_ns),) = windows.pairs()
-    borders = ints(np.linspace(first_ns, last_ns, int(STEPS.value) + 1))
+    borders = ints(np.linspace(first_ns, last_ns, STEPS.whole + 1))
     parts_ns = np.diff(borders)
     middle_ns, half_ns = borders[:-1] + parts_ns // 2, ints(parts_ns * frac / 2)
     return Sample(

@@ -5,7 +5,6 @@ Told by copies of weights to the host, by files that are written, or by what the
 steps alone.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -13,7 +12,6 @@ import numpy as np
 
 from traces.account.host import LARGE
 from traces.arrays import BoolArray, IntArray, ints, last_at, order_of, sums_before
-from traces.columns import HostSpans, Ranges
 from traces.groups import passing
 from traces.intervals import Spans, covered_ns, instants_of, join, spans, union
 from traces.limits import FEWEST, HALF_A_WALL, MOST
@@ -77,7 +75,7 @@ def _apart(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> Spans:
     host.
     """
     apart = spans()
-    for rows, code, texts in _named(rank):
+    for rows, code, texts in rank.columns.named_spans():
         mine = np.flatnonzero(
             np.isin(rows.thread_gid, rank.activities.launching_threads) & (code >= 0)
         )
@@ -92,13 +90,6 @@ def _apart(rank: RankTimeline, begin_ns: IntArray, end_ns: IntArray) -> Spans:
     writes = passing(_WRITES.__contains__, calls.names)[calls.name]
     writes &= np.isin(calls.thread_gid, rank.activities.launching_threads)
     return join(apart, instants_of(calls, writes))
-
-
-def _named(rank: RankTimeline) -> Iterator[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]]:
-    columns = rank.columns
-    yield columns.ranges, columns.ranges.text, columns.range_texts
-    if columns.frames is not None:
-        yield columns.frames, columns.frames.name, columns.frames.names
 
 
 def _in_few_steps(kind: IntArray, step: IntArray, of: int) -> BoolArray:

@@ -53,8 +53,8 @@ class IterationLines:
     def __init__(self) -> None:
         self.last_of_run = False
         self.planned: int | None = None
-        self._iterations = deque[Iteration](maxlen=int(KEPT.value))
-        self._step_times = deque[Iteration](maxlen=int(KEPT.value))
+        self._iterations = deque[Iteration](maxlen=KEPT.whole)
+        self._step_times = deque[Iteration](maxlen=KEPT.whole)
         self._step_time_count = 0
 
     def take(self, number: int, text: str) -> bool:
@@ -228,7 +228,7 @@ def _reasons(log: TrainingLog) -> Iterator[Reason | None]:
         if restarted:
             start = before = iteration.index - _covered(log.iterations[place : place + 3])
         if place == 0 and _is_excerpt(log):
-            start, restarted = before - int(FIRST.value) - warm_up, False
+            start, restarted = before - FIRST.whole - warm_up, False
         line = iteration.line
         recorded = bisect_left(begun, line) > bisect_left(ended, before_line)
         if _between(captures, before_line, line):
@@ -275,7 +275,7 @@ def _graph_warm_up(settings: Settings) -> int:
     if settings.value("cuda_graph_impl") in (None, "none"):
         return 0
     steps = settings.value("cuda_graph_warmup_steps")
-    return (steps if isinstance(steps, int) else int(FIRST.value)) + 1
+    return (steps if isinstance(steps, int) else FIRST.whole) + 1
 
 
 def _profiled_iterations(settings: Settings) -> tuple[int, int] | None:

@@ -107,7 +107,7 @@ def _whole_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
     for block in blocks:
         data = rest + block
         cut = data.rfind(b"\n") + 1
-        rest = data[cut:][: int(LONGEST_LINE.value) + 1]
+        rest = data[cut:][: LONGEST_LINE.whole + 1]
         if cut:
             yield data[:cut]
     if rest:
@@ -270,7 +270,7 @@ def _decodes(data: bytes) -> bool:
 
 
 def _has_long_line(chunk: bytes) -> bool:
-    position, longest = 0, int(LONGEST_LINE.value)
+    position, longest = 0, LONGEST_LINE.whole
     while len(chunk) - position > longest:
         end = chunk.rfind(b"\n", position, position + longest + 1)
         if end < 0:

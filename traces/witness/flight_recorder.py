@@ -9,7 +9,6 @@ the rank behind it). What is retired was finished, whatever its state says: gloo
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from traces.missing import sole
 from traces.names.foreign import cut_name
 from traces.names.process_groups import known_group, operation_named
 from traces.patterns import compiled, numbers_in, whole_number
@@ -93,11 +92,9 @@ def _group(
     entry: Mapping[str, Any], ranks: Mapping[str, tuple[int, ...]], status: Mapping[str, Any]
 ) -> tuple[GroupKey, GroupSaid]:
     pair = entry.get("process_group")
-    name, description = (
-        (_text(pair[0]), _text(pair[1]))
-        if isinstance(pair, list | tuple) and len(pair) == 2
-        else ("", "")
-    )
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        pair = "", ""
+    name, description = map(_text, pair)
     members = ranks.get(name, ())
     last = _count(_mapping(status.get(_text(entry.get("pg_id")))).get("last_enqueued_collective"))
     said = GroupSaid(known_group(description) or "", len(members) or None, last)
@@ -142,12 +139,9 @@ def _elements(entry: Mapping[str, Any]) -> str:
                 return ""
             whole = min(whole * size, 1 << 63)
         total += whole
-    named = (
-        {name for name in types if isinstance(name, str)}
-        if isinstance(types, list | tuple)
-        else set()
-    )
-    kind = sole(named) or ""
+    listed = types if isinstance(types, list | tuple) else ()
+    named = {name for name in listed if isinstance(name, str)}
+    kind = named.pop() if len(named) == 1 else ""
     if not compiled(r"[A-Za-z][A-Za-z0-9_]{1,24}").fullmatch(kind):
         kind = "elements"
     return f"{total:,} {kind}"

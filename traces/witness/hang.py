@@ -160,14 +160,11 @@ def _is_last(group: _Group, sequence: int, entered: ByRank) -> bool:
 def _difference(group: _Group, sequence: int, entered: ByRank) -> HangKind | None:
     operations = {entry.operation for entry in entered.values()}
     sizes = {entry.elements for entry in entered.values() if entry.elements}
-    kind = None
-    if len(operations) > 1:
-        kind = HangKind.OTHER_OPERATION
-    elif len(sizes) > 1 and operations <= _SAME_SIZE:
-        kind = HangKind.OTHER_SIZE
-    if kind and _crossed(group, sequence, entered):
+    if len(operations) < 2 and (len(sizes) < 2 or not operations <= _SAME_SIZE):
+        return None
+    if _crossed(group, sequence, entered):
         return HangKind.OTHER_ORDER
-    return kind
+    return HangKind.OTHER_OPERATION if len(operations) > 1 else HangKind.OTHER_SIZE
 
 
 def _crossed(group: _Group, sequence: int, entered: ByRank) -> bool:
@@ -220,10 +217,10 @@ def _root(first: _Stuck, stuck: Sequence[_Stuck]) -> tuple[_Stuck, tuple[_Stuck,
 def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -> Hang:
     entry, group = next(iter(root.here.values())), root.group
     missing = tuple(sorted({*root.missing, *root.others}))
-    elsewhere = [*_ranks_at(group, root.others)]
+    elsewhere = [*_ranks_at(group.name, root.others)]
     for other in circle:
         if other is not root:
-            elsewhere += _ranks_at(other.group, other.here)
+            elsewhere += _ranks_at(other.group.name, other.here)
     return Hang(
         kind=HangKind.OTHER_ORDER if circle else root.kind,
         source=WitnessSource.FLIGHT_RECORDER,
@@ -240,13 +237,13 @@ def _hang(root: _Stuck, circle: Sequence[_Stuck], by_rank: Mapping[int, Dump]) -
     )
 
 
-def _ranks_at(group: _Group, entered: ByRank) -> Iterator[RanksAt]:
-    """The ranks of a group by the collective that they are in."""
+def _ranks_at(group: str, entered: ByRank) -> Iterator[RanksAt]:
+    """The ranks of a group, by its name, by the collective that they are in."""
     together = defaultdict(list)
     for rank, entry in sorted(entered.items()):
         together[entry.operation, entry.sequence, entry.elements, entry.finished].append(rank)
     for (operation, sequence, elements, finished), ranks in together.items():
-        yield RanksAt(tuple(ranks), group.name, operation, sequence, finished, elements)
+        yield RanksAt(tuple(ranks), group, operation, sequence, finished, elements)
 
 
 def _last_of(ranks: Sequence[int], by_rank: Mapping[int, Dump]) -> Iterator[RanksAt]:
@@ -256,5 +253,4 @@ def _last_of(ranks: Sequence[int], by_rank: Mapping[int, Dump]) -> Iterator[Rank
         if not dump.entered:
             continue
         last = max(dump.entered, key=lambda entry: (entry.created_ns, entry.sequence))
-        name = _name(dump.groups[last.group], last.group)
-        yield RanksAt((rank,), name, last.operation, last.sequence, last.finished, last.elements)
+        yield from _ranks_at(_name(dump.groups[last.group], last.group), {rank: last})

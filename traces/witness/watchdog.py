@@ -9,6 +9,8 @@ from collections import defaultdict
 from itertools import combinations
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from traces.limits import MOST_RANKS
 from traces.missing import gap, of_known
 from traces.names.process_groups import EVERYBODY, known_group, operation_named, settings_of
@@ -40,26 +42,18 @@ def hang_of_log(log: TrainingLog) -> Hang | None:
         alike.setdefault(_call_of(timeout), []).append(timeout)
     by_rank = _waits(lines)
     for mine, theirs in (waits[:2] for waits in by_rank.values() if len(waits) > 1):
-        return _hang(HangKind.TIMEOUT, mine, theirs)
+        return _differing(HangKind.TIMEOUT, mine, theirs)
     if unlike := _unlike([waits[0] for waits in by_rank.values()]):
         return unlike
     largest = max(alike.values(), key=len)
-    operation, sequence, group = _call_of(largest[0])
+    call = _call_of(largest[0])
     ranks = tuple(sorted({rank for line in largest if (rank := _rank(line)) is not None}))
     world = KnobView(log.settings or Settings()).count("world_size")
     gone = tuple(sorted({*range(world)} - {*ranks})) if world and world <= MOST_RANKS.value else ()
-    is_told = known_group(group) == EVERYBODY and len(ranks) > len(gone) > 0
-    return Hang(
-        kind=HangKind.MISSING_RANK if is_told else HangKind.TIMEOUT,
-        source=WitnessSource.LOG,
-        group=known_group(group) or "",
-        operation=operation,
-        sequence=int(sequence) if sequence else _UNNUMBERED,
-        ranks_missing=gone if is_told else _WHO,
-        ranks_entered=ranks,
-        group_size=world if is_told else None,
-        settings=settings_of(group),
-    )
+    hang = _hang(HangKind.TIMEOUT, call, ranks)
+    if hang.group != EVERYBODY or not len(ranks) > len(gone) > 0:
+        return hang
+    return replace(hang, kind=HangKind.MISSING_RANK, ranks_missing=gone, group_size=world)
 
 
 class _Wait(NamedTuple):
@@ -89,30 +83,30 @@ def _unlike(waits: list[_Wait]) -> Hang | None:
         if mine.call[1:] == theirs.call[1:] and mine[1:] != theirs[1:]:
             is_one = mine.call == theirs.call
             kind = HangKind.OTHER_SIZE if is_one else HangKind.OTHER_OPERATION
-            return _hang(kind, mine, theirs)
+            return _differing(kind, mine, theirs)
     return None
 
 
-def _hang(kind: HangKind, mine: _Wait, theirs: _Wait) -> Hang:
-    operation, sequence, group = mine.call
+def _differing(kind: HangKind, mine: _Wait, theirs: _Wait) -> Hang:
+    operation, sequence, group = theirs.call
+    known = known_group(group) or ""
+    there = RanksAt((theirs.rank,), known, operation, int(sequence), False, theirs.elements)
+    hang = _hang(kind, mine.call, (mine.rank,))
+    return replace(hang, elements=mine.elements, elsewhere=(there,))
+
+
+def _hang(kind: HangKind, call: tuple[str, str, str], ranks: tuple[int, ...]) -> Hang:
+    operation, sequence, group = call
     return Hang(
         kind=kind,
         source=WitnessSource.LOG,
         group=known_group(group) or "",
         operation=operation,
-        sequence=int(sequence),
+        sequence=int(sequence) if sequence else _UNNUMBERED,
         ranks_missing=_WHO,
-        ranks_entered=(mine.rank,),
+        ranks_entered=ranks,
         settings=settings_of(group),
-        elements=mine.elements,
-        elsewhere=(_at(theirs),),
     )
-
-
-def _at(wait: _Wait) -> RanksAt:
-    operation, sequence, group = wait.call
-    known = known_group(group) or ""
-    return RanksAt((wait.rank,), known, operation, int(sequence), False, wait.elements)
 
 
 def _rank(line: Message) -> int | None:

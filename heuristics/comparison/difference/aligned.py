@@ -13,7 +13,6 @@ from fractions import Fraction
 from itertools import chain
 from typing import Final
 
-from msgspec import UNSET
 from msgspec.structs import astuple
 
 from heuristics.comparison.difference.alignment import Block, Scores, align
@@ -31,7 +30,7 @@ from heuristics.comparison.difference.places import (
     scores_of,
     spelled,
 )
-from heuristics.comparison.difference.subject import same_count
+from heuristics.comparison.difference.subject import only_one, same_count
 from heuristics.result.compared import Exchange, ExchangeChange, Exchanges, ExchangeSum, Worked
 from heuristics.words import lacking
 from traces.limits import Limit
@@ -65,8 +64,7 @@ class _Group:
     @property
     def phase(self) -> Phase | None:
         """The one that is known of them; None where several are."""
-        known_ones = self.phases - {None}
-        return known_ones.pop() if len(known_ones) == 1 else None
+        return only_one(self.phases)
 
     @property
     def works_ns(self) -> dict[str, Fraction]:
@@ -108,27 +106,18 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
     """What stands for what in the steps of both, merged over layers, the largest difference
     first.
     """
-    base_sequence, new_sequence = _sequence(base), _sequence(new)
-    if isinstance(base_sequence, Missing):
-        return base_sequence
-    if isinstance(new_sequence, Missing):
-        return new_sequence
-    if (known(base_sequence.step) is None) != (known(new_sequence.step) is None):
+    mine, theirs = base.sequence, new.sequence
+    if not mine or not theirs:
+        return lacking("comparison.no-sequence")
+    if (known(mine.step) is None) != (known(theirs.step) is None):
         return lacking("comparison.step-against-window", cure="comparison.no-steps-cure")
-    if _has_replays(base_sequence) != _has_replays(new_sequence):
+    if _has_replays(mine) != _has_replays(theirs):
         return lacking("comparison.replays-against-kernels")
-    return _summed(_groups((base, base_sequence), (new, new_sequence)))
+    return _summed(_groups((base, mine), (new, theirs)))
 
 
 def _has_replays(sequence: Recorded) -> bool:
     return any(kind.key == _REPLAY for kind in sequence.kinds)
-
-
-def _sequence(rank: Rank) -> Recorded | Missing:
-    sequence = rank.sequence
-    if sequence is UNSET or sequence is None:
-        return lacking("comparison.no-sequence")
-    return sequence
 
 
 def _groups(base: Step, new: Step) -> list[_Group]:
@@ -311,7 +300,7 @@ def _summed(groups: Sequence[_Group]) -> Exchanges:
         else:
             differing.append(group)
     differing.sort(key=_size)
-    shown, left_out = differing[: int(ROWS.value)], differing[int(ROWS.value) :]
+    shown, left_out = differing[: ROWS.whole], differing[ROWS.whole :]
     whole = [*shown, _merged_group(left_out), same]
     base_ns = _rounded(part.base.work_ns for part in whole)
     new_ns = _rounded(part.new.work_ns for part in whole)

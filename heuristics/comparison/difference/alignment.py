@@ -84,7 +84,7 @@ def _traced(rows: IntArray, columns: IntArray, scores: Scores) -> _Traced:
 
     Within a row a stretch only grows: its best is the largest so far.
     """
-    opened, count = np.int32(int(OPENED.value)), len(columns) + 1
+    opened, count = np.int32(OPENED.whole), len(columns) + 1
     came = np.zeros((len(rows), count), dtype=np.uint8)
     paired, between = np.full(count, _NEVER), np.full(count, -opened)
     paired[0], between[0] = 0, _NEVER  # before the first of both

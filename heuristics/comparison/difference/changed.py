@@ -146,10 +146,11 @@ def _recorders(base: Trace, new: Trace) -> Iterator[ComparedChange]:
     if base.kind != new.kind:
         yield difference("recorder", base.kind, new.kind, "trace")
         return
-    base_recorder, new_recorder = _recorder(base), _recorder(new)
-    for what in base_recorder:
-        if differing(base_recorder[what], new_recorder[what]):
-            yield difference(f"recorder.{what}", base_recorder[what], new_recorder[what], "trace")
+    after = _recorder(new)
+    for what, was in _recorder(base).items():
+        pair: Pair | None = differing(was, after[what])
+        if pair:
+            yield difference(f"recorder.{what}", *pair, "trace")
 
 
 def _recorder(trace: Trace) -> dict[str, Value]:
@@ -217,18 +218,11 @@ def _precision(rank: Rank) -> str | None:
 
 def _run_again(rank: Rank) -> Texts | None:
     """Modules that run again in the backward pass; None where that is unknown."""
-    modules = known(rank.detected.recompute)
-    if modules is None:
+    modules = known(rank.detected.recompute) or {}
+    counts = {name: known(module.recomputed_count) for name, module in modules.items()}
+    if {*counts.values()} <= {None}:
         return None
-    again, is_known = list[str](), False
-    for name, module in modules.items():
-        count = known(module.recomputed_count)
-        is_known |= count is not None
-        if count:
-            again.append(name)
-    if is_known:
-        return tuple(sorted(again))
-    return None
+    return tuple(sorted(filter(counts.get, counts)))
 
 
 def _exchange_kernels(rank: Rank) -> Texts | None:

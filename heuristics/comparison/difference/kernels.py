@@ -112,7 +112,7 @@ def _moved(base: Kernels, new: Kernels, errors: float) -> KernelChange | None:
     """
     count_delta, longer_ns = new.per_step - base.per_step, new.each_ns - base.each_ns
     by_count_ns = by_each_ns = Fraction(0)
-    count_moved = abs(count_delta) > Fraction(int(BORDER.value), min(base.steps, new.steps))
+    count_moved = abs(count_delta) > Fraction(BORDER.whole, min(base.steps, new.steps))
     if count_moved:
         by_count_ns = abs(count_delta) * (base.each_ns + new.each_ns)
     if _duration_moved(base, new, errors, alone=not count_moved):

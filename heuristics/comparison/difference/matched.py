@@ -8,7 +8,7 @@ from functools import partial
 from operator import add
 from typing import Final
 
-from heuristics.comparison.difference.subject import rows_of_group, same_capture
+from heuristics.comparison.difference.subject import only_one, rows_of_group, same_capture
 from traces.frozen import frozen
 from traces.limits import HALF_A_WALL
 from traces.missing import known, of_known
@@ -121,16 +121,8 @@ def _added(sides: Sequence[OneSide]) -> OneSide:
         walls.add(side.wall)
         steps.append(side.per_step_ns)
     return OneSide(
-        mean_ns, count, work_ns, tuple(map(sum, zip(*steps, strict=True))), _one_wall(walls)
+        mean_ns, count, work_ns, tuple(map(sum, zip(*steps, strict=True))), only_one(walls)
     )
-
-
-def _one_wall(walls: set[WallId | None]) -> WallId | None:
-    """The one that is named; None where there is none, or more than one."""
-    named = walls - {None}
-    if len(named) == 1:
-        return named.pop()
-    return None
 
 
 def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, OneSide]:
@@ -168,7 +160,7 @@ def _paired(
     for name in sorted(base_sides.keys() | new_sides.keys()):
         mine = base_sides.get(name) or _zeros(new_sides[name], base)
         theirs = new_sides.get(name) or _zeros(mine, new)
-        matched.append(Matched(name, _one_wall({mine.wall, theirs.wall}), mine, theirs))
+        matched.append(Matched(name, only_one({mine.wall, theirs.wall}), mine, theirs))
     return tuple(matched)
 
 

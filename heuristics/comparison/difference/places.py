@@ -60,7 +60,7 @@ class Place:
 
 def places_of(base: Recorded, new: Recorded) -> tuple[list[Place], list[Place]]:
     """Both sides, with as many passes of a loop as both have room for; no work is lost."""
-    most = int(PLACES.value)
+    most = PLACES.whole
     caps = (cap for cap in _CAPS if max(sum(_passes(base, cap)), sum(_passes(new, cap))) <= most)
     cap = next(caps, _CAPS[-1])
     return _places(base, _cut(base, cap)), _places(new, _cut(new, cap))

@@ -128,18 +128,13 @@ def attribute(base: Rank, new: Rank) -> Attribution:
         _adding_up(beyond, noise, no_interval),
         scattered=_in_order(much, no_interval),
     )
-    if _has_reasons(base) and _has_reasons(new):
+    if None not in map(known, (base.ledger, new.ledger, base.absent_ns, new.absent_ns)):
         split = split_noise(group_rows(base, new, "absent"), step_ns)
         whole = structs.replace(whole, reasons=_adding_up(*split, no_interval))
     if rows_of_group(base, "moe") and rows_of_group(new, "moe"):
         real, _ = _apart(group_rows(base, new, "moe"), step_ns)
         whole = structs.replace(whole, modules=with_shares(_in_order(real, no_interval)))
     return whole
-
-
-def _has_reasons(rank: Rank) -> bool:
-    """Whether it is known why no compute ran."""
-    return known(rank.ledger) is not None and known(rank.absent_ns) is not None
 
 
 def step_count(rank: Rank) -> int:
@@ -201,10 +196,8 @@ def _in_order(rows: Iterable[Scatter], no_interval: Missing) -> ComparedRows:
     """As the document has them, the largest difference first."""
     ordered = []
     for scatter in rows:
-        ends = scatter.interval.ends_ns if scatter.interval else no_interval
-        ordered.append(
-            _row(scatter.row, round(scatter.row.delta_ns), effects_of(scatter.row), ends)
-        )
+        row, ends = scatter.row, scatter.interval.ends_ns if scatter.interval else no_interval
+        ordered.append(_row(row, round(row.delta_ns), effects_of(row), ends))
     return tuple(sorted(ordered, key=lambda row: (-abs(row.delta_ns), row.row)))
 
 

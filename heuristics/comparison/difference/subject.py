@@ -115,6 +115,14 @@ def differing(base: T | None, new: T | None) -> tuple[T, T] | None:
     return base, new
 
 
+def only_one(values: set[T | None]) -> T | None:
+    """The one that is known; None where there is none, or more than one."""
+    known_ones = values - {None}
+    if len(known_ones) == 1:
+        return known_ones.pop()
+    return None
+
+
 def same_recorder(base: Subject, new: Subject) -> bool:
     """Whether not two kinds of recorders made the recordings."""
     return base.trace is None or new.trace is None or base.trace.kind == new.trace.kind

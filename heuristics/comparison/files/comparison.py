@@ -280,6 +280,6 @@ def _drifting(side: str, log_: FilesLog, drift: DriftOf) -> str:
         part=part,
         start=f"{known(log_.first_iteration):,}",
         end=f"{known(log_.last_iteration):,}",
-        blocks=min(drift.count, int(BLOCKS.value)),
+        blocks=min(drift.count, BLOCKS.whole),
         chance=percent(drift.chance),
     )

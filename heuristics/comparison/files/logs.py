@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from statistics import median
 from typing import Final, get_args
 
 import numpy as np
-from msgspec import structs
 
+from heuristics.comparison.difference.subject import only_one
 from heuristics.result.compared_files import DriftOf, FilesLog, MemoryFigure, MemoryOf
 from heuristics.words import lacking
 from traces.limits import NEARLY_ALL
@@ -55,14 +56,14 @@ def section(log: TrainingLog) -> FilesLog:
     used = steady.used
     lengths = sorted(_lengths_ns(used))
     outside = round(len(lengths) * (1 - NEARLY_ALL.value) / 2)
-    return structs.replace(
+    return copied(
+        FilesLog,
         log_section,
+        steady,
         steady_count=len(used),
         left_out=steady.left_out_by_reason,
         first_iteration=used[0].index,
         last_iteration=used[-1].index,
-        median_ns=steady.median_ns,
-        mean_ns=steady.mean_ns,
         low_ns=lengths[outside],
         high_ns=lengths[-1 - outside],
         drift=told(drift_of_steps(used), _FEW),
@@ -135,19 +136,15 @@ def _steady(log: TrainingLog) -> tuple[Iteration, ...]:
 
 
 def _typical(used: Iterable[Iteration], rate: str) -> float | Missing:
-    printed = []
-    for iteration in used:
-        value: float | None = getattr(iteration, rate)
-        if value is not None:
-            printed.append(value)
-    if printed:
+    values: Iterable[float | None] = map(attrgetter(rate), used)
+    if printed := [value for value in values if value is not None]:
         return median(printed)
     return _UNPRINTED
 
 
 def _batch(log: TrainingLog) -> int | Missing:
-    sizes = {iteration.global_batch_size for iteration in log.iterations} - {None}
-    return or_gap(sizes.pop() if len(sizes) == 1 else None, _UNPRINTED)
+    sizes = {iteration.global_batch_size for iteration in log.iterations}
+    return or_gap(only_one(sizes), _UNPRINTED)
 
 
 def _memory(log: TrainingLog) -> Iterator[MemoryOf]:

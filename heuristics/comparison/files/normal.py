@@ -139,7 +139,7 @@ def _chosen(rows: Sequence[Reference], gpu: str, run: Run) -> list[Reference]:
     near, routing = _of_kind(rows, gpu, run), "balanced" if run.config.on(FORCE) else "natural"
     near = [row for row in near if row.routing in (routing, "unknown")] or near
     near = [row for row in near if row.dispatcher == run.config.dispatcher] or near
-    return near[: int(NEAREST.value)]
+    return near[: NEAREST.whole]
 
 
 def _of_kind(rows: Iterable[Reference], gpu: str, run: Run) -> list[Reference]:

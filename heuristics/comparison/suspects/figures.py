@@ -86,16 +86,10 @@ def dispatcher_seen(side: Subject) -> str | None:
     return name
 
 
-@shows("waits", "{:.1f}".format)
-def synchronising_calls_a_step(side: Subject) -> float | None:
+def _synchronising(place: int, side: Subject) -> float | None:
+    """Of the calls that synchronise their number a step, or their time, ns."""
     syncs = _calls(side, CallKind.SYNC)
-    return syncs and syncs[0] / len(side.rank.lengths_ns)
-
-
-@shows("sync_ns", _rounded_ms)
-def synchronising_ns_a_step(side: Subject) -> float | None:
-    syncs = _calls(side, CallKind.SYNC)
-    return syncs and syncs[1] / len(side.rank.lengths_ns)
+    return syncs and syncs[place] / len(side.rank.lengths_ns)
 
 
 @shows("launch_ns", duration)
@@ -129,12 +123,11 @@ def fused_dispatcher_asked(side: Subject) -> str | None:
 
 @shows("perturbed", percent)
 def perturbation_frac(side: Subject) -> float | None:
-    parts = []
-    for trace in side.result.traces:
-        frac = known(trace.capture.perturbation_frac)
-        if frac is not None:
-            parts.append(frac)
-    return max(parts, default=None)
+    traces = side.result.traces
+    return max(
+        (frac for trace in traces if (frac := known(trace.capture.perturbation_frac)) is not None),
+        default=None,
+    )
 
 
 def _a_step(side: Subject, path: str) -> int | None:
@@ -200,6 +193,8 @@ _count_kernels("collectives", lambda row: row.key.startswith("comm."))  # hidden
 _count_kernels("broadcasts", lambda row: row.key.startswith("comm.") and "Broadcast" in row.name)
 _count_kernels("forward", lambda row: compiled(r"(?i)fwd|forward").search(row.name))
 _count_kernels("backward", lambda row: compiled(r"(?i)bwd|backward|dgrad|wgrad").search(row.name))
+_enter("waits", partial(_synchronising, 0), "{:.1f}".format)
+_enter("sync_ns", partial(_synchronising, 1), _rounded_ms)
 _enter("waiting", partial(_a_step, path="rank.a2a.waiting_like_ns"), in_ms)
 # Work of compute beside communication.
 _enter("beside_ns", partial(_a_step, path="rank.sm.stretch.beside_ns"), in_ms)

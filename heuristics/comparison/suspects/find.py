@@ -27,6 +27,7 @@ from heuristics.config.features import FLEX
 from heuristics.result.compared import ComparedChange, ComparedRow, Suspect
 from heuristics.result.judged import Level
 from heuristics.words import say
+from traces.arrays import codes_of
 from traces.frozen import frozen
 from traces.limits import MOST, WALL, Limit
 from traces.patterns import compiled
@@ -93,7 +94,7 @@ def find_suspects(facts: Facts) -> tuple[Suspect, ...]:
         if found.gross_ns >= least_ns and not _is_beside_noise(view, found)
     ]
     kept = sorted(_without_repeats((*large, *_unexplained(view, large))), key=place)
-    return tuple(_with_control(view, found.suspect) for found in kept[: int(LISTED.value)])
+    return tuple(_with_control(view, found.suspect) for found in kept[: LISTED.whole])
 
 
 def _is_beside_noise(view: View, found: FoundSuspect) -> bool:
@@ -240,7 +241,7 @@ def _several(figure: object) -> tuple[object, ...]:
 
 
 def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
-    most = int(SHOWN.value)
+    most = SHOWN.whole
     largest = sorted(rows, key=lambda row: (-abs(row.delta_ns), row.row))
     for row in largest[:most]:
         yield say(
@@ -259,7 +260,7 @@ def _row_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
 
 
 def _change_sentences(view: View, changes: Sequence[ComparedChange]) -> Iterator[str]:
-    for row in changes[: int(SHOWN.value)]:
+    for row in changes[: SHOWN.whole]:
         if row.withheld:
             yield say("comparison.change-withheld", what=row.what)
         else:
@@ -281,7 +282,7 @@ def _value(value: Value, is_said: bool = True) -> str:
 
 @cache
 def _rule_places() -> Mapping[str, int]:
-    return {rule.id: place for place, rule in enumerate(causes().rules)}
+    return codes_of(rule.id for rule in causes().rules)
 
 
 def _place(view: View, found: FoundSuspect) -> tuple[bool, int, bool, int, str]:

@@ -15,6 +15,7 @@ from heuristics.comparison.difference.rows import delta_ns, part_of
 from heuristics.comparison.difference.subject import (
     SAME_COUNT,
     Subject,
+    differing,
     rows_of_group,
     same_capture,
     same_count,
@@ -50,10 +51,10 @@ def seen_alike(view: View) -> bool:
     """Whether both sides record single kernels alike: as many replays recorded whole, as much in
     them.
     """
-    if not same_capture(view.before.rank, view.after.rank):
-        return False
-    return same("replays", view) and (
-        "compute.graph_replay" not in view.rows or same("kernels", view)
+    return (
+        same_capture(view.before.rank, view.after.rank)
+        and same("replays", view)
+        and ("compute.graph_replay" not in view.rows or same("kernels", view))
     )
 
 
@@ -143,8 +144,7 @@ def to_compare(row_name: str, view: View) -> str:
 
 
 def _has_other_blocks(kernel: KernelDelta) -> bool:
-    blocks = (kernel.base_block, kernel.new_block)
-    return None not in blocks and blocks[0] != blocks[1]
+    return differing(kernel.base_block, kernel.new_block) is not None
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> Texts:
@@ -181,8 +181,7 @@ def _time(ns: int | None) -> str:
 
 def _exchanges(view: View) -> tuple[Exchange, ...]:
     """What stands in the same places of both steps; nothing where these are not aligned."""
-    aligned = known(view.facts.exchanged)
-    if aligned:
+    if aligned := view.facts.exchanged:
         return aligned.rows
     return ()
 

@@ -143,9 +143,9 @@ def _capture(document: Document) -> Recorded:
     world = first_known(own.world_size, run.world_size)
     if seen is not None and world is not None and seen > world:
         raise InputError("ranks_seen is more than world_size")
-    return Recorded(
+    return structs.replace(
+        own,
         perturbation_frac=max((frac for frac in perturbed if frac is not None), default=None),
-        missing_events=own.missing_events,
         ranks_seen=seen,
         world_size=world,
     )

@@ -82,7 +82,7 @@ def _shown(text: str, fields: Values) -> str:
         for part in value if isinstance(value, tuple | list) else (value,):
             if isinstance(part, str) and part in text and not _is_plain(part):
                 text = text.replace(part, f"<{name}>")
-    most = int(LONGEST.value)
+    most = LONGEST.whole
     if len(text) <= most:
         return text
     return f"{text[: most - 1].rstrip()}…"

@@ -71,7 +71,7 @@ def find_out(result: Result) -> Iterator[Step]:
             yield _look(how, result, part.frac)
         looks = (_look(_how(found), result) for found in findings(result))
         yield from {look.title: look for look in looks}.values()
-        busy = telling_rank(result).budget_frac.compute if judged else 0.0
+        busy = telling_rank(result).budget_frac.compute if judged and result.ranks else 0.0
         if not (part or of_kernels or wall) and busy >= NEARLY_ALL.value:
             yield _look("compute", result, busy)
     curable = [open_wall for open_wall in open_walls(result) if is_cure(open_wall.cure)]

@@ -88,7 +88,7 @@ def _waits(rank: Rank, loading: DataLoading) -> str:
         return ""
     if count is None or not absent or loading.workers_named:
         workers = f", which {count} workers load" if loading.workers_named else ""
-        long = f"over {duration(int(PAUSE.value))} for their batch{workers}"
+        long = f"over {duration(PAUSE.whole)} for their batch{workers}"
         return f"{loading.waiting_steps} of {steps} steps wait {long}."
     if count == 1:
         waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
@@ -128,7 +128,6 @@ def headline(result: Result) -> Headline:
     said: str | Words
     likely, part, own = likely_communication(result), unused(result), own_compute(result)
     classes, judged, streams = _classes(result), not nothing_judged(result), by_bandwidth(result)
-    bound = judged and (own or streams)  # each takes most of the time
     beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
     open_comm = those(open_walls(result), id="communication")
     if (hang := leading_hang(result)) is not None:
@@ -136,7 +135,7 @@ def headline(result: Result) -> Headline:
     elif differ := those(result.config_findings, state="counted_otherwise"):
         label, said = "RECORDING AND CONFIGURATION DIFFER", sentence(differ[0].text)
         first = when(slowing, f"The recording itself is slowed by {_named(slowing)}.")
-    elif not bound and starts_up(result):
+    elif not (judged and (own or streams)) and starts_up(result):
         label, said = _UNSTEADY, _startup(result)
         first = when(slowing, f"The rest is slowed by {_named(slowing)}.")
     elif (late := leading(result)) and (run := result.run):
@@ -154,7 +153,7 @@ def headline(result: Result) -> Headline:
     elif classes and judged and dearest_frac(result) < QUARTER.value:
         label, said, classes = "MOSTLY COMPUTE", f"{sentence(classes)} {beside}", ""
     elif slowing:
-        label, said, tone = "SLOWED BY", _named(slowing, part), Tone.BAD
+        label, said, tone = "SLOWED BY", _named(slowing, _recurring(result, part)), Tone.BAD
     elif not judged and not shows_part(result, part):
         label = _UNSTEADY if is_cold(result) else "NOT JUDGED"
         said = _unjudged(result)
@@ -230,7 +229,7 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
         text = part_of_time(result, part)
         if part.bucket in _MOST_IN and part.frac >= HALF:
             return _MOST_IN[part.bucket], f"{text} {_open(result)}"
-        if part.bucket == "exposed_copy":
+        if part.bucket == "exposed_copy" and _recurring(result, part):
             return "SLOWED BY", f"{_named([], part)}. {_nearest(result)}{_open(result)}"
         text += f" {_nearest(result)}{_open(result)}"
         if part.bucket == "idle" and part.frac >= HALF and held_by(result) == "stalled":
@@ -246,6 +245,11 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
 def _open(result: Result, besides: Wall | None = None) -> str:
     named = [name_of(wall.id) + at_most(wall) for wall in open_walls(result) if wall is not besides]
     return optional("Not judged: {}.", named, ", ".join)
+
+
+def _recurring(result: Result, part: Unused | None) -> Unused | None:
+    """A part of steps; without them it may be what is done once."""
+    return part if telling_rank(result).steps.found else None
 
 
 def _named(walls: list[Wall], copied: Unused | None = None) -> str:

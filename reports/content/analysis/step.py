@@ -60,7 +60,9 @@ def outside(rank: Rank) -> Blocks:
     others = each(_unused(rank.steps), "reason")
     for reason, count in Counter(others).most_common(1):
         more = beyond(len(others) - count, 0, "; {} more")
-        yield statement(f"Left out: {counted(count, stretch_name(rank.steps))}, {reason}{more}.")
+        whole = duration(sum(each(_unused(rank.steps), "length_ns")))
+        what = counted(count, stretch_name(rank.steps))
+        yield statement(f"Left out: {what}, {reason}{more}; {whole} in all.")
 
 
 def _unused(steps: Steps) -> list[Dropped]:

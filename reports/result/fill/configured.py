@@ -73,7 +73,7 @@ def log(judgement: Judgement) -> OrMissing[typed.Log]:
     if not run_log:
         return gap("no training log was given", "give the training log: --log FILE")
     peak = peak_memory(run_log)
-    last = (steady.with_far_above if steady else ())[-int(STEADY_SHOWN.value) :]
+    last = (steady.with_far_above if steady else ())[-STEADY_SHOWN.whole :]
     unsteady = gap("it holds no steady iterations", "give a longer log")
     unnumbered = gap("it numbers no iterations", "give a longer log")
     unreported = gap(

@@ -28,7 +28,7 @@ def run_of(ranks: Sequence[RankSummary], nodes: Sequence[int]) -> Any:
     matched = match(ranks)
     aligned = Aligned(matched.start_ns, matched.end_ns, Clocks(True, 0, ()))
     return SimpleNamespace(
-        together=SimpleNamespace(matched=matched),
+        matched=matched,
         waits=measure_waits(matched, aligned),
         step=matched.step[matched.first[:-1]],
         grid=SimpleNamespace(step_count=10),

@@ -132,7 +132,7 @@ def test_the_last_to_end_holds_a_consumer_of_the_work_that_fits() -> None:
         taken, ended = took - 1, (start + turn) % 9
         end, back = start + length, launch + call
         columns = {"start_ns": start, "end_ns": end, "launch_ns": launch, "launch_end_ns": back}
-        about: Any = columns | {"stream_id": stream, "source": copies, "is_launched": launch > 0}
+        about: Any = columns | {"stream_id": stream, "is_transfer": copies > 0, "is_launched": launch > 0}
         rows: Any = SimpleNamespace(**about)
         with patch("traces.account.inferred.UNEXPLAINED", Limit(2, "ns", "a test's")):
             pairs = last_to_end(rows, ended, start % 5 > 0, turn_ns, taken, 1, 3)

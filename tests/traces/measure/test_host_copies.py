@@ -50,7 +50,7 @@ def copied(slots: str, kernel: str = "gemm") -> Memory:
     steps, rank = from_steps("user", "", tuple(used)), run.rank()
     if not borders:
         steps = one_window("none", "", 0, at * 1_000)
-    return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
+    return measure_memory(rank, steps, measure_recompute(rank, steps.windows))
 
 
 # once a step or outside is none; half of it may lie in a step; the last: as it ends, too early, too late

@@ -92,7 +92,7 @@ def steps_of(count: int) -> Steps:
 
 def memory_of(rank: RankTimeline | Run, steps: Steps) -> Memory:
     rank = rank.rank() if isinstance(rank, Run) else rank
-    return measure_memory(rank, steps, rank.gpu, measure_recompute(rank, steps.windows))
+    return measure_memory(rank, steps, measure_recompute(rank, steps.windows))
 
 
 MIB = 1 << 20

@@ -192,4 +192,3 @@ def test_each_part_of_a_pause_is_told_once_by_what_says_most() -> None:
     assert (pauses.profiler_ns[place], pauses.cold_ns[place]) == (15 * US, 10 * US)
     assert pauses.profiler_in_call_ns[place] == 10 * US
     assert pauses.said_ns[place] == (15 + 20 + 25 + 30) * US
-    assert pauses.longest_gc_ns == 20 * US

@@ -30,7 +30,7 @@ from traces.account.producers import find_producers
 from traces.columns import NULL
 from traces.formats.open import read_trace
 from traces.gpu_work import build
-from traces.launches import join_launches
+from traces.launches import launching_rows
 from traces.names.ranges import cause_of_range
 from traces.replay.changes.costs import Costs, measure_costs
 from traces.replay.edits import Edits, Subject
@@ -81,7 +81,7 @@ def story_of(rank: RankTimeline, steps: Steps) -> Story:
     names = (named[name] for name in called.name.tolist())
     calls = [Call(*one) for one in zip(*times, names, strict=True)]
     mine = columns.syncs.stream_id != NULL
-    syncs = join_launches(columns.calls, columns.syncs.process_gid, columns.syncs.correlation_id).call
+    syncs = launching_rows(columns.calls, columns.syncs.process_gid, columns.syncs.correlation_id)
     return Story(
         [work_at(rank, place) for place in range(len(rows))],
         calls,

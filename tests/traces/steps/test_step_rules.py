@@ -436,7 +436,7 @@ def test_other_steps_are_left_out_in_place_of_the_hiccups_and_partial_ones_stay_
         "used",
         "used",
         "hiccup",
-        "as long",
+        "hiccup:",
     ]
 
 

@@ -38,7 +38,7 @@ def test_borders_lie_between_what_was_launched_before_and_the_compute_after() ->
         rows: Any = SimpleNamespace(start_ns=start, end_ns=start + length, length_ns=length, launch_ns=launch,
                                     launched_ns=np.where(launch > 0, launch, start), is_launched=launch > 0,
                                     is_compute=bucket == Bucket.COMPUTE, is_comm=bucket == Bucket.COMM,
-                                    source=source)  # fmt: skip
+                                    is_transfer=source == Source.COPY)  # fmt: skip
         with patch("traces.steps.borders.helper_work", return_value=helps):
             order = HostOrder(rows)
         queued = start < min(start[launch > 0], default=0)
@@ -52,7 +52,7 @@ def test_borders_lie_between_what_was_launched_before_and_the_compute_after() ->
             after = [start[row] for row in (compute if before else own) if launch[row] >= host]
             assert border == min([max(before), *after] if before else after)
         first, last = at[:-3], at[3:]
-        comm, held = order.communicates_until_ns(first, last), order.held_until_ns(first, last)
+        comm, held = (order.until_ns(ends, first, last) for ends in (order.comm_end_ns, order.held_end_ns))
         for place, (low, high) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
             mine = [row for row in own if low <= launch[row] < high]
             ends = [(bucket[row] == Bucket.COMM, start[row] + length[row]) for row in mine]

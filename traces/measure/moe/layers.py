@@ -6,9 +6,9 @@ from itertools import starmap
 
 import numpy as np
 
-from traces.arrays import IntArray, distinct, last_at, order_of
+from traces.arrays import IntArray, Lasting, distinct, last_at, order_of
 from traces.groups import begins, next_at
-from traces.measure.ledger import LedgerBorders, borders_of
+from traces.measure.ledger import borders_of
 from traces.measure.moe.passes import Kind, Lanes, PassCount, Passes
 from traces.missing import Missing
 from traces.resolve.communication import communication_of
@@ -24,7 +24,7 @@ def heads_of(lanes: Lanes, passes: Passes) -> IntArray:
     return lanes.order[passes.to_first]
 
 
-def steps_at(borders: LedgerBorders, time_ns: IntArray) -> IntArray:
+def steps_at(borders: Lasting, time_ns: IntArray) -> IntArray:
     """Used step in which each time lies, `UNTOLD` outside of all."""
     step = last_at(borders.start_ns, time_ns)
     # -1 before the first, which is that
@@ -32,7 +32,7 @@ def steps_at(borders: LedgerBorders, time_ns: IntArray) -> IntArray:
 
 
 def layers_of(
-    rank: RankTimeline, borders: LedgerBorders, lanes: Lanes, passes: Passes
+    rank: RankTimeline, borders: Lasting, lanes: Lanes, passes: Passes
 ) -> IntArray | Missing:
     """Layer of each pass, shape (p,), `UNTOLD` outside of the used steps; `Missing` where it cannot
     be told.

@@ -8,12 +8,12 @@ from typing import Final
 import numpy as np
 
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.arrays import CODE, BoolArray, IntArray, ints, listed, summed
+from traces.arrays import CODE, BoolArray, IntArray, Lasting, ints, listed, summed
 from traces.frozen import frozen
 from traces.groups import begins, first_of, group_of, places_of_each, sums_of
 from traces.intervals import Spans, instants_in, intersect, join, ns_in, subtract
 from traces.limits import HALF_A_WALL, NEARLY_ALL
-from traces.measure.ledger import LedgerBorders, borders_of, cut_at, per_step_ns
+from traces.measure.ledger import borders_of, cut_at, per_step_ns
 from traces.measure.moe.layers import counted, layers_of, steps_at
 from traces.measure.moe.modules import MODULES, Membership, members_of
 from traces.measure.moe.passes import (
@@ -43,7 +43,7 @@ class Measured:
 
     rows: Activities
     windows: Spans
-    borders: LedgerBorders
+    borders: Lasting
     absent: AbsentPieces | Missing
 
     def of(self, which: BoolArray | IntArray) -> Spans:
@@ -229,9 +229,8 @@ def _refused(rank: RankTimeline, steps: Steps) -> Missing | None:
     opaque = rank.opaque_graph_frac > HALF_A_WALL.value
     if replayed.any() or opaque or not rank.has_kernels:
         reason = (
-            "graph replays were recorded whole or not at all, and parts of the MoE layers "
-            "may "
-            "be in them"
+            "graph replays were recorded whole or not at all, and parts of the MoE layers may be "
+            "in them"
         )
         return rank.lacks(reason, "graphs")
     return None
@@ -268,8 +267,7 @@ def _untold_recompute(passes: Passes, recompute: Recompute) -> Missing | None:
 def _layers(rank: RankTimeline, steps: Steps, lanes: Lanes, passes: Passes) -> IntArray | Missing:
     if not len(passes):
         reason = (
-            "no expert all-to-all is known that could mark a pass: modules are known by "
-            "their "
+            "no expert all-to-all is known that could mark a pass: modules are known by their "
             "names alone"
         )
         return gap(reason, f"none for a run on one rank; else {rank.cure('ranges')}")

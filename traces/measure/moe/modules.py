@@ -26,6 +26,7 @@ from traces.arrays import (
     codes_of,
     last_at,
     none_of,
+    nowhere,
     shifted,
 )
 from traces.frozen import frozen
@@ -66,7 +67,7 @@ def zones_of(lanes: Lanes, passes: Passes, evidence: Evidence) -> Zones:
     if not len(passes):
         nothing = NOWHERE
         outside = np.full(count, Zone.OUTSIDE, dtype=CODE)
-        return Zones(outside, np.full(count, UNTOLD, dtype=PLACE), nothing, nothing, nothing)
+        return Zones(outside, nowhere(count), nothing, nothing, nothing)
     begin, end = _reach(lanes, passes, evidence)
     entered, left = _experts(lanes, passes)
     borders = np.stack(

@@ -18,16 +18,15 @@ from traces.arrays import (
     PLACE,
     BoolArray,
     IntArray,
-    ints,
+    columns_of,
     none_of,
-    order_of,
     shifted,
     summed,
     sums_before,
 )
 from traces.columns import NULL
 from traces.frozen import frozen
-from traces.groups import begins, mask_of
+from traces.groups import begins, in_order, mask_of
 from traces.names.kernels import KernelClass
 from traces.patterns import compiled
 from traces.resolve.communication import communication_of
@@ -118,7 +117,7 @@ def lanes_of(rank: RankTimeline, resolution: Resolution) -> Lanes:
     thread = rows.launch_thread
     if 2 * summed(thread != NULL) <= len(rows):
         thread = np.full(len(rows), NULL)
-    order = order[order_of(thread[order])].astype(PLACE)
+    order = in_order(order, thread).astype(PLACE)
     undoes = rank.named(lambda name, kernel: role(name, kernel) == Role.UNPERMUTE)
     return Lanes(
         order,
@@ -250,7 +249,7 @@ def passes_of(lanes: Lanes, resolution: Resolution, evidence: Evidence) -> Passe
     crossed = lanes.met(Part.BORDER, Part.ROUTER)[first]
     lane = lanes.lane[first]
     beside = (lane[1:] == lane[:-1]) & (crossed[1:] == crossed[:-1])
-    whole = (way == _TO) & np.concatenate((beside & (way[1:] == _FROM), [False]))
+    whole = (way == _TO) & np.append(beside & (way[1:] == _FROM), False)
     alone = (way == _FROM) & ~shifted(whole)
     starts = np.flatnonzero((way == _TO) | alone)
     ends = np.where(whole[starts], starts + 1, starts)
@@ -284,7 +283,7 @@ def _groups(lanes: Lanes, operation: IntArray) -> tuple[IntArray, IntArray, IntA
             groups[-1][1] = at
         else:
             groups.append([at, at, way])
-    first, last, ways = ints(groups).reshape(len(groups), 3).T
+    first, last, ways = columns_of(groups, 3)
     return first, last, ways
 
 

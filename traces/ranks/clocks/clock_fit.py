@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, row_by_row, summed
+from traces.arrays import BoolArray, FloatArray, IntArray, ints, row_by_row, summed, whole
 from traces.frozen import frozen
 from traces.groups import places_of_each
 from traces.limits import Limit
@@ -31,7 +31,7 @@ class ClockFit:
     drift_ppm: float
 
     def times_of(self, own_ns: IntArray) -> IntArray:
-        gained = np.rint((own_ns - self.base_ns) * (self.drift_ppm * 1e-6)).astype(np.int64)
+        gained = whole((own_ns - self.base_ns) * (self.drift_ppm * 1e-6))
         return own_ns - self.offset_ns - gained
 
 
@@ -103,7 +103,7 @@ class Fits:
     def times_of(self, own_ns: FloatArray, clock: IntArray) -> IntArray:
         """Times of clocks, given by number, on the one clock."""
         times_ns = own_ns + self.offset[clock] + self.slope[clock] * (own_ns - self.middle[clock])
-        return np.rint(times_ns).astype(np.int64)
+        return whole(times_ns)
 
     def clocks(self, fingerprints: Sequence[int], base_ns: IntArray) -> dict[int, ClockFit]:
         """Those that are known, by fingerprint, where their times were counted from `base_ns`."""
@@ -123,7 +123,7 @@ def scatter_ns(own_ns: IntArray, other_ns: IntArray) -> float:
     it.
     """
     at, apart = (own_ns - own_ns[0]).astype(np.float64), (other_ns - own_ns).astype(np.float64)
-    picked = np.linspace(0, len(at) - 1, min(len(at), _POINTS)).astype(np.int64)
+    picked = ints(np.linspace(0, len(at) - 1, min(len(at), _POINTS)))
     early, late = np.triu_indices(len(picked), 1)
     run = at[picked[late]] - at[picked[early]]
     slopes = (apart[picked[late]] - apart[picked[early]])[run > 0] / run[run > 0]

@@ -24,6 +24,8 @@ from traces.arrays import (
     ints,
     none_of,
     order_of,
+    sums_before,
+    whole,
     zeros,
 )
 from traces.frozen import frozen
@@ -151,8 +153,8 @@ def meet(own: Sequences, other: Sequences) -> CoincidingEnds | None:
 def _crowded(apart: IntArray, weight: FloatArray) -> list[int]:
     """The offsets, of those sorted, near which most lie by weight; each far from the others."""
     middles_ns: list[int] = []
-    until = np.searchsorted(apart, apart + int(MEET.value))
-    summed = np.concatenate(([0.0], np.cumsum(weight)))
+    until = np.searchsorted(apart, apart + MEET.whole)
+    summed = sums_before(weight)
     crowd = summed[until] - summed[:-1]
     most = crowd.max(initial=0.0)
     for _ in range(_TRIED):
@@ -211,7 +213,7 @@ def _pairs(
     own: Sequences, other: Sequences, at: FloatArray, line: FloatArray, which: BoolArray
 ) -> CoincidingEnds:
     """Ends of one operation that coincide, each with the nearest of the other; one has one."""
-    expected_ns = own.end_ns + np.rint(line[0] + line[1] * at).astype(np.int64)
+    expected_ns = own.end_ns + whole(line[0] + line[1] * at)
     rows = np.flatnonzero(which)
     near = other.nearest(own.operation[rows], expected_ns[rows])
     apart_ns = np.abs(other.end_ns[near] - expected_ns[rows])

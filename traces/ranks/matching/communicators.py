@@ -140,8 +140,7 @@ TOGETHER: Final = Limit(
     40_000,
     "ns",
     "measured: the ends of one collective lie within 7 us on eight ranks of a recorded run, within "
-    "27 us on "
-    "two of another; those of different groups are as far apart as their work differs",
+    "27 us on two of another; those of different groups are as far apart as their work differs",
 )
 MOST: Final = Limit(
     128, "ranks", "ours: each is compared with each; of more, groups must be recorded"
@@ -287,7 +286,7 @@ def _without_messages(
     stage = among.stage_size()
     alone = ~none_of(len(exchanges)) if stage else ~among.are_whole()
     same = settled.of_one_program(exchanges)
-    by_most = (same @ alone.astype(np.int64)) * 2 > same.sum(axis=1)
+    by_most = (same @ ints(alone)) * 2 > same.sum(axis=1)
     sends = known[may] | by_most
     which = np.flatnonzero(sends).tolist()
     settled.add_messages(exchanges, which, among.messages(which, settled.beside, stage))

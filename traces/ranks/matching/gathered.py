@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct, order_of, row_by_row, zeros
+from traces.arrays import BoolArray, IntArray, distinct, ints, none_of, order_of, row_by_row, zeros
 from traces.frozen import frozen
 from traces.groups import places_of_each
 from traces.ranks.clocks.clock_fit import MEET, in_common
@@ -89,7 +89,7 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     groups of one size.
     """
     near: Fits = {}
-    may_join = np.zeros((len(sequences),) * 2, dtype=np.bool_)
+    may_join = none_of((len(sequences),) * 2)
     for (first, led), (second, own) in combinations(enumerate(sequences), 2):
         if led.place == own.place:  # a group has each rank once
             continue
@@ -177,7 +177,7 @@ def overlaps(
 
 def _glanced_at(own_ns: IntArray) -> IntArray:
     """Places of some of the ends, from the first to the last."""
-    return distinct(np.linspace(0, len(own_ns) - 1, _GLANCE).astype(np.int64))
+    return distinct(ints(np.linspace(0, len(own_ns) - 1, _GLANCE)))
 
 
 def shifts_at_once(own_ns: IntArray, led_ns: IntArray) -> list[int]:

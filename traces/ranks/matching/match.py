@@ -16,7 +16,17 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, Lasting, distinct, ints, order_of, reach, sums_before
+from traces.arrays import (
+    BoolArray,
+    IntArray,
+    Lasting,
+    count_from_0,
+    distinct,
+    ints,
+    order_of,
+    reach,
+    sums_before,
+)
 from traces.frozen import frozen
 from traces.groups import begins
 from traces.ranks.clocks.clock_fit import ClockFit
@@ -45,7 +55,7 @@ def counted_from_one_start(flat: Flat) -> Flat:
         flat.of_source, (GroupSource.COMMUNICATOR, GroupSource.PROCESS_GROUP)
     )
     named = np.flatnonzero(numbered | unnumbered)
-    places = int(flat.place.max(initial=0)) + 1
+    places = count_from_0(flat.place)
     part = flat.rows.group[named] * places + flat.place[named]
     ordered = np.sort(part)
     first = parts.begins_of(ordered)
@@ -144,6 +154,11 @@ class Matched(Lasting):
         return len(self.disagreeing)
 
     @property
+    def kinds(self) -> IntArray:
+        """Of each instance, shape (n,), the kind that its first participation has."""
+        return self.kind[self.first[:-1]]
+
+    @property
     def exposed_ns(self) -> IntArray:
         """As recorded, shape (p,), and gathered when it is asked; and so are the next ones."""
         return self.recorded.rows.exposed_ns[self.at]
@@ -203,7 +218,7 @@ def match(summaries: Summaries, fits: Mapping[int, ClockFit] | None = None) -> M
     first = parts.begins_of(flat.rows.group[rows], flat.rows.sequence[rows])
     agrees = _agreeing(flat, rows, first)
     disagreeing = np.bincount(flat.place[rows[~agrees]], minlength=count)
-    taking_part = parts.total(agrees.astype(np.int64), first)
+    taking_part = parts.total(ints(agrees), first)
     several = taking_part > 1
     rows, first = rows[agrees & parts.spread(several, first)], sums_before(taking_part[several])
     leaders = rows[first[:-1]]

@@ -16,7 +16,16 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, ints, none_of, sums_before, zeros
+from traces.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    ints,
+    none_of,
+    sums_before,
+    unknown,
+    zeros,
+)
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.clocks.clock_fit import MEET, WHOLE, in_time_of
@@ -168,7 +177,7 @@ class Exchanges:
         the mean; then of sequences drawn again. One that meets none counts as far as ends may be
         that meet.
         """
-        nearest_ns = np.full(self.first[-1], np.nan)
+        nearest_ns = unknown(self.first[-1])
         for pair in combinations(range(len(self.sequences)), 2):
             if np.diff(self._places(pair)) == size:
                 for ends in self._in_common(pair):

@@ -17,9 +17,18 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, FloatArray, IntArray, distinct, ints, sums_before
+from traces.arrays import (
+    FOREVER,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    count_from_0,
+    distinct,
+    ints,
+    sums_before,
+)
 from traces.frozen import frozen
-from traces.groups import count_of, group_of
+from traces.groups import group_of
 from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.ranks.clocks.clock_fit import DRIFT, ENDS, MEET, ClockFit, Fits, fit_clocks
@@ -34,8 +43,7 @@ RESIDUAL: Final = Limit(
     50_000,
     "ns",
     "measured: ends of one collective lie within 27 us on two recorded ranks, and clocks may be "
-    "off as much; "
-    "a wait that is shorter could not be charged to anybody",
+    "off as much; a wait that is shorter could not be charged to anybody",
 )
 MOST_ENDS: Final = Limit(
     128,
@@ -112,8 +120,7 @@ def align(summaries: Summaries, matched: Matched) -> Aligned:
     if unknown_ns > RESIDUAL.value:
         why = (
             f"the best fit of the clocks leaves one of them unknown by {duration(unknown_ns)}, "
-            f"more than "
-            f"{duration(RESIDUAL.value)}"
+            f"more than {duration(RESIDUAL.value)}"
         )
         return unaligned(matched, residual_ns, why)
     if (np.abs(fits.slope) - fits.slope_within)[fits.known].max() * 1e6 > DRIFT.value:
@@ -182,9 +189,8 @@ def _islands(matched: Matched, clock: IntArray, together: BoolArray, count: int)
 
 
 _WHY_APART: Final = (
-    f"too few collectives in common: a clock is fitted on at least {int(ENDS.value)} that it "
-    f"shares with "
-    "clocks already fitted"
+    f"too few collectives in common: a clock is fitted on at least {ENDS.whole} that it "
+    "shares with clocks already fitted"
 )
 
 
@@ -204,8 +210,8 @@ def _some(matched: Matched, clock: IntArray, which: BoolArray) -> BoolArray:
     """Of instances these: all of groups and clocks that have few, else some in regular
     distances.
     """
-    ends = np.bincount(clock[parts.spread(which, matched.first)], minlength=count_of(clock))
-    every = -(-int(ends.max(initial=0)) // int(MOST_ENDS.value))
+    ends = np.bincount(clock[parts.spread(which, matched.first)], minlength=count_from_0(clock))
+    every = -(-int(ends.max(initial=0)) // MOST_ENDS.whole)
     of_group = parts.begins_of(matched.group)  # groups rise
     apart = np.clip(np.diff(of_group) // _OF_GROUP, 1, max(1, every))
     few = parts.least(ends[clock], matched.first) <= MOST_ENDS.value
@@ -221,7 +227,7 @@ def agreed(
     """
     _, clock = clocks_of(summaries)
     # of kinds of which most are possible
-    kind = group_of(matched.operation, matched.kind[matched.first[:-1]]).astype(np.int64)
+    kind = ints(group_of(matched.operation, matched.kinds))
     often = np.bincount(kind)
     kept = matched.take(
         possible & (np.bincount(kind[possible], minlength=len(often)) >= often / 2)[kind]
@@ -238,7 +244,7 @@ def agreed(
 
 def _islands_of(kept: Matched, clock: IntArray, place: IntArray) -> int:
     """Into how many islands these instances leave the clocks of such places."""
-    island = parts.joined(clock[kept.place], kept.first, int(clock.max(initial=0)) + 1)
+    island = parts.joined(clock[kept.place], kept.first, count_from_0(clock))
     return len(distinct(island[distinct(clock[place])]))
 
 

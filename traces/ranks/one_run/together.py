@@ -9,6 +9,7 @@ import numpy as np
 
 from traces.arrays import BoolArray, IntArray, bools, ints, none_of
 from traces.frozen import frozen
+from traces.groups import mask_of
 from traces.ranks.matching.match import Matched, by_joints, match, together
 from traces.ranks.one_run.align import (
     Aligned,
@@ -174,7 +175,7 @@ def _strangers(left: Left, matched: Matched, apart: BoolArray) -> Problems:
             return []
         everyone, reason = np.arange(len(left)), "they ran no collective kernel in common"
         return [_about(ProblemKind.APART, everyone, left, reason)]
-    seen = np.bincount(matched.place, minlength=len(left)) > 0
+    seen = mask_of(matched.place, len(left))
     most = [summary.identity for summary in compress(left.values(), ~apart)]
     traces, sizes = {who.trace for who in most}, {*map(recorded_size, most)} - {None}
     ours = bools(

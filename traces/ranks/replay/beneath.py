@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, none_of, zeros
+from traces.arrays import BoolArray, FloatArray, IntArray, ints, none_of, zeros
 from traces.frozen import frozen
 from traces.groups import group_of
 from traces.limits import MOST, Limit
@@ -37,8 +37,7 @@ _FULL: Final = Limit(
     0.9,
     "of the work since",
     "ours: compute that ends with the communication beneath it was slowed all the time; from there "
-    "on longer "
-    "communication slows it no more",
+    "on longer communication slows it no more",
 )
 _SURE: Final = Limit(
     3.0,
@@ -71,7 +70,7 @@ class Slowed:
         ended_ns = np.where(beneath == NO_ROW, since_ns, end_ns[beneath])
         beside_ns = np.maximum(ended_ns - since_ns - self.lead_ns[rows], 0)
         longest_ns = np.floor(self.frac / (1 - self.frac) * np.maximum(own_ns, 0)) + 1
-        return np.minimum(np.rint(self.frac * beside_ns), longest_ns).astype(np.int64)
+        return ints(np.minimum(np.rint(self.frac * beside_ns), longest_ns))
 
 
 def comes_after(

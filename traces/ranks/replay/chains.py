@@ -15,9 +15,18 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, IntArray, order_of, ranges_of, sums_before
+from traces.arrays import (
+    FOREVER,
+    BoolArray,
+    IntArray,
+    count_from_0,
+    order_of,
+    ranges_of,
+    sums_before,
+    zeros,
+)
 from traces.frozen import frozen
-from traces.groups import count_of, group_of
+from traces.groups import group_of
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
 from traces.ranks.replay.beneath import EVERY_KIND, THROUGH, Slowed, comes_after
@@ -111,7 +120,7 @@ def _behind(matched: Matched, aligned: Aligned) -> IntArray:
     """The row before in the same group, where it had ended."""
     group = matched.group[matched.instance]
     # groups rise in the rows
-    order = parts.order_of(matched.place, int(matched.place.max(initial=0)) + 1)
+    order = parts.order_of(matched.place, count_from_0(matched.place))
     same = (np.diff(group[order]) == 0) & (np.diff(matched.place[order]) == 0)
     if (np.diff(aligned.start_ns[order])[same] < 0).any():
         order = np.lexsort((aligned.start_ns, group, matched.place))  # which leaves `same` as it is
@@ -210,7 +219,7 @@ def _in_step(matched: Matched, step: IntArray) -> IntArray:
     usual, _ = parts.medians(count, group, len(matched.groups))
     whole = parts.spread((step[first[:-1]] != UNKNOWN) & (count == usual[group]), first)
     number = parts.turns(first)
-    return np.where(whole, number, int(number.max(initial=0)) + 1 + matched.sequence)
+    return np.where(whole, number, count_from_0(number) + matched.sequence)
 
 
 def families_of(matched: Matched) -> IntArray:
@@ -228,7 +237,7 @@ def families_of(matched: Matched) -> IntArray:
     order = order_of(number)
     mine = parts.begins_of(group_of(of_size, place)[order])
     equal = parts.begins_of(number[order])
-    more = np.empty(len(order), dtype=np.int64)
+    more = zeros(len(order))
     more[order] = parts.spread(equal[:-1], equal) - parts.spread(mine[:-1], mine)
     return np.repeat(more[first[:-1]], instances)
 
@@ -241,5 +250,5 @@ def members_of(matched: Matched) -> IntArray:
 
 def usual(values: IntArray, role: IntArray, wanted: BoolArray) -> tuple[IntArray, BoolArray]:
     """Of each row the median of the wanted rows of its role, and whether there are any."""
-    middle, known = parts.medians(values[wanted], role[wanted], count_of(role))
+    middle, known = parts.medians(values[wanted], role[wanted], count_from_0(role))
     return middle[role], known[role]

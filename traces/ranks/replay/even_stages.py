@@ -7,8 +7,17 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, distinct, summed, zeros
-from traces.groups import count_of, group_of
+from traces.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    count_from_0,
+    distinct,
+    ints,
+    summed,
+    zeros,
+)
+from traces.groups import group_of
 from traces.limits import MOST
 from traces.ranks.matching.match import Matched
 from traces.ranks.replay.beneath import BESIDE
@@ -51,9 +60,7 @@ def even_stages(
         1.0,
     )
     moving_ns = np.where(within, np.rint(chains.moving_ns * times), chains.moving_ns)
-    return np.where(has, np.rint(chains.own_ns * times), chains.own_ns).astype(
-        np.int64
-    ), moving_ns.astype(np.int64)
+    return ints(np.where(has, np.rint(chains.own_ns * times), chains.own_ns)), ints(moving_ns)
 
 
 def microbatches_of_two(matched: Matched, step: IntArray) -> tuple[int, ...]:
@@ -83,12 +90,10 @@ def _stretches(matched: Matched, chains: Chains) -> IntArray:
     """A number for each participation, the same where what it is and what it comes after are of one
     kind.
     """
-    messages = messages_of(matched).astype(np.int64)
+    messages = ints(messages_of(matched))
     of_instance = group_of(families_of(matched), members_of(matched), messages, matched.operation)
-    kind = of_instance.astype(np.int64)[matched.instance]
-    return group_of(kind, np.where(chains.after == NO_ROW, NO_ROW, kind[chains.after])).astype(
-        np.int64
-    )
+    kind = ints(of_instance)[matched.instance]
+    return ints(group_of(kind, np.where(chains.after == NO_ROW, NO_ROW, kind[chains.after])))
 
 
 def _rising(
@@ -100,7 +105,7 @@ def _rising(
     And which are on ranks with fewer as well. Others are between two layers of a rank, or at an end
     of the pipeline, where what comes before is no layer's.
     """
-    ranks, kinds = len(apart), count_of(kind)
+    ranks, kinds = len(apart), count_from_0(kind)
     count = np.bincount(place * kinds + kind, minlength=ranks * kinds).reshape(ranks, kinds)
     of_layers = apart @ count / (apart @ apart) * layers.sum()
     return of_layers > MOST.value * count.sum(axis=0), count[apart < 0].sum(axis=0) > 0
@@ -135,5 +140,5 @@ def _times(place: IntArray, took_ns: IntArray, apart: FloatArray, more: IntArray
     """
     all_ns = parts.sums(took_ns, place, len(apart))
     a_layer_ns = apart @ all_ns / (apart @ apart)
-    longer = np.divide(a_layer_ns * more, all_ns, out=np.zeros(len(apart)), where=all_ns > 0)
+    longer = parts.over(a_layer_ns * more, all_ns, 0.0)
     return np.maximum(1 + longer, 0.0)

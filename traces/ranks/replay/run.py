@@ -8,6 +8,7 @@ import numpy as np
 
 from traces.arrays import FloatArray, IntArray, ints, zeros
 from traces.frozen import frozen
+from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned, agreed, align, consistent
 from traces.ranks.one_run.together import OneRun, put_together
 from traces.ranks.replay.chains import Chains, chains_of, roles_of
@@ -48,6 +49,10 @@ class MeasuredRun:
     role: IntArray
     chains: Chains
     nodes: IntArray
+
+    @property
+    def matched(self) -> Matched:
+        return self.together.matched
 
     @property
     def step_ns(self) -> float:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, IntArray, none_of
+from traces.arrays import BoolArray, FloatArray, IntArray, none_of, unknown, zeros
 from traces.frozen import frozen
 from traces.limits import WALL
 from traces.ranks.replay.beneath import BESIDE, EVERY_KIND
@@ -47,7 +47,7 @@ def replay_without(run: MeasuredRun, edit: Edit) -> ReplayedStep | None:
 
     Replayed with all that was recorded, every time is as recorded.
     """
-    matched = run.together.matched
+    matched = run.matched
     if edit.skipped is not EVERY_KIND:
         run = replace(run, chains=chains_of(matched, run.aligned, run.role, edit.skipped))
     if edit.cause is Cause.SLOW_LINK:
@@ -101,7 +101,7 @@ def _queued(run: MeasuredRun) -> BoolArray:
     chains = run.chains
     behind_ns = chains.start_ns - run.aligned.end_ns[chains.behind]
     queued = (chains.behind != NO_ROW) & (behind_ns <= LASTS.value)
-    return queued & np.isin(run.together.matched.kind, BESIDE)
+    return queued & np.isin(run.matched.kind, BESIDE)
 
 
 def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:
@@ -109,7 +109,7 @@ def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:
 
     What is queued ends as much sooner as those before it as well, but for what of them was exposed.
     """
-    matched, behind = run.together.matched, run.chains.behind
+    matched, behind = run.matched, run.chains.behind
     beyond_ns = less_ns - matched.exposed_ns
     order = np.lexsort((run.chains.start_ns, matched.group[matched.instance], matched.place))
     begins = ~queued[order]
@@ -121,7 +121,7 @@ def _hidden(run: MeasuredRun, less_ns: IntArray, queued: BoolArray) -> IntArray:
     least_ns = (
         np.minimum.accumulate(np.minimum(total_ns, before_ns) - stretch * far_ns) + stretch * far_ns
     )
-    result = np.empty(len(order), dtype=np.int64)
+    result = zeros(len(order))
     result[order] = total_ns - least_ns
     return result
 
@@ -132,10 +132,10 @@ def _begins_alone(run: MeasuredRun) -> BoolArray:
 
     Without the cause they would have begun with the others, as much later than these as they did.
     """
-    matched, grid, chains = run.together.matched, run.grid, run.chains
+    matched, grid, chains = run.matched, run.grid, run.chains
     first = chains.after == NO_ROW
     within = (grid.later != grid.later[:1]).any() or (matched.step[first] == UNKNOWN).any()
-    begin_ns = np.full(len(grid.later), np.nan)
+    begin_ns = unknown(len(grid.later))
     np.fmin.at(begin_ns, matched.place[first], chains.own_ns[first].astype(np.float64))
     widest_ns = 0.0
     for group in run.alike:

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import IntArray
+from traces.arrays import IntArray, count_from_0, last_at
 from traces.ranks.rows import parts
 
 NO_ROW: Final = -1
@@ -18,12 +18,12 @@ class ByTime:
         self._zero_ns = int(time_ns.min()) - 1 if len(time_ns) else 0
         self._span = int(time_ns.max()) - self._zero_ns + 1 if len(time_ns) else 1
         times = self._key(place, time_ns)
-        order = parts.order_of(times, (int(place.max(initial=0)) + 1) * self._span)
+        order = parts.order_of(times, (count_from_0(place)) * self._span)
         self._times, self._rows = np.append(-1, times[order]), np.append(NO_ROW, order)
 
     def before(self, place: IntArray, time_ns: IntArray) -> IntArray:
         """Of each (place, time) the last row of that place by then; else `NO_ROW`."""
-        at = np.searchsorted(self._times, self._key(place, time_ns), side="right") - 1
+        at = last_at(self._times, self._key(place, time_ns))
         return np.where(self._times[at] >= place * self._span, self._rows[at], NO_ROW)
 
     @property

@@ -106,6 +106,11 @@ def _middle(values: IntArray, first: IntArray) -> IntArray:
     return low + (high - low) // 2
 
 
+def over(values: FloatArray, of: FloatArray, otherwise: float = np.nan) -> FloatArray:
+    """Each over the other; `otherwise` where that is not above 0."""
+    return np.divide(values, of, out=np.full(values.shape, otherwise), where=of > 0)
+
+
 def first_most(values: T, first: IntArray) -> IntArray:
     """The first row of each part that has its largest value; parts are never empty."""
     rows = np.flatnonzero(values == spread(most(values, first), first))

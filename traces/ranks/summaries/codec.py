@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from traces.arrays import IntArray, Rows, codes_of, distinct
+from traces.arrays import IntArray, Rows, codes_of, distinct, ints
 from traces.limits import Limit
 from traces.ranks.summaries.first_steps import without_steps
 from traces.ranks.summaries.summary import (
@@ -45,15 +45,14 @@ _STEPS: Final = 1_024
 _ROUNDINGS_NS: Final = (1, 16, 128, 1024)
 """To what times are rounded, finest first; a wait worth a word is many times the coarsest."""
 
-_NARROW: Final[Mapping[str, type[Rows]]] = {
+NARROW: Final[Mapping[str, type[Rows]]] = {
     "steps": StepParts,
     "instances": Instances,
     "messages": Messages,
     "experts": ExpertWork,
 }
-_WIDE: Final[Mapping[str, type[Rows]]] = {"kernels": KernelTimes, "peers": Peers}
+WIDE: Final[Mapping[str, type[Rows]]] = {"kernels": KernelTimes, "peers": Peers}
 """Tables with fingerprints, which fill 64 bits."""
-TABLES: Final = (tuple(_NARROW.values()), tuple(_WIDE.values()))
 _PLACE: Final = codes_of(Instances.__match_args__)
 START: Final = _PLACE["start_ns"]
 """The first of the columns of times; that of ends is the next."""
@@ -112,7 +111,7 @@ def encode(summary: RankSummary) -> bytes:
 
 def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
     rounding_ns = max(rounding_ns, summary.dropped.resolution_ns)
-    narrow, wide = _stacked(summary, _NARROW), _stacked(summary, _WIDE)
+    narrow, wide = _stacked(summary, NARROW), _stacked(summary, WIDE)
     times = narrow["instances"][START:]
     times[:] = np.where(times == UNKNOWN, UNKNOWN, times // rounding_ns)
     narrow["instances"][START + 1] -= narrow["instances"][START]
@@ -124,8 +123,8 @@ def _bytes_of(summary: RankSummary, rounding_ns: int) -> bytes:
         summary.first_step,
         replace(summary.dropped, resolution_ns=rounding_ns),
         tuple(table.shape[1] for table in (*narrow.values(), *wide.values())),
-        _packed(narrow, _NARROW),
-        _packed(wide, _WIDE),
+        _packed(narrow, NARROW),
+        _packed(wide, WIDE),
     )
     return MARK + bytes([VERSION]) + zlib.compress(_ENCODER.encode(wire), 9)
 
@@ -136,7 +135,7 @@ def _stacked(summary: RankSummary, kinds: Mapping[str, type[Rows]]) -> dict[str,
     for name, kind in kinds.items():
         rows = getattr(summary, name)
         columns = [getattr(rows, column) for column in kind.__match_args__]
-        tables[name] = np.stack(columns).astype(np.int64)
+        tables[name] = ints(np.stack(columns))
     return tables
 
 

@@ -10,9 +10,19 @@ import numpy as np
 
 from traces.account.host import input_copies
 from traces.account.pieces import REASONS, AbsentPieces
-from traces.arrays import FOREVER, BoolArray, IntArray, distinct, ints, none_of, order_of
+from traces.arrays import (
+    FOREVER,
+    BoolArray,
+    IntArray,
+    count_from_0,
+    distinct,
+    ints,
+    none_of,
+    order_of,
+    zeros,
+)
 from traces.frozen import frozen
-from traces.groups import before_of, count_of, group_of, mask_of, passing, place_in_run, sums_of
+from traces.groups import before_of, group_of, mask_of, passing, place_in_run, sums_of
 from traces.intervals import Spans, covered_ns, instants_of, join, ns_in, subtract, union
 from traces.missing import Missing
 from traces.ranks.summaries.identity import fingerprint_of_pair, fingerprint_of_text
@@ -37,6 +47,7 @@ from traces.resolve.nccl_calls import (
 from traces.resolve.resolution import UNTOLD
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline, Source
+from traces.toml_tables import read_table
 
 _STARVED: Final = passing(lambda reason: reason.startswith("launch_starved."), REASONS)
 
@@ -118,7 +129,7 @@ def called_by(comm: Communication) -> Called:
     """
     communicators = communicators_in(comm.rank)
     amounts: IntArray = np.full((5, len(comm)), UNKNOWN)
-    with_peers: list[IntArray] = [np.empty((5, 0), dtype=np.int64)]
+    with_peers = [zeros((5, 0))]
     for mine, calls, payloads in calls_by_thread(comm, communicators):
         call, behind = _joined(calls, calls.launching(comm.rows.launch_ns[mine]))
         activity = mine[behind]
@@ -126,7 +137,7 @@ def called_by(comm: Communication) -> Called:
         ranks = communicators.rank_count_of(payloads.communicator[call])
         size = _of_all(payloads.size_bytes[call], ranks, calls.all_to_alls[call])
         seen = mask_of(activity, len(comm))
-        silent = np.bincount(activity[size < 0], minlength=len(comm)) > 0
+        silent = mask_of(activity[size < 0], len(comm))
         ones = np.ones_like(size)
         columns = ((sends, ones), (receives, ones), (~receives, size), (receives, size))
         for row, (which, amount) in enumerate(columns):
@@ -197,23 +208,7 @@ def peers_of(called: Called, inside: BoolArray, kind: IntArray, known: Communica
     return Peers(triples[0], triples[1], where, triples[2], sent, received).take(most)
 
 
-_OPERATIONS: Final = {
-    "sendrecv": Operation.EXCHANGE,
-    "all_to_all": Operation.EXCHANGE,
-    "pp_p2p": Operation.EXCHANGE,
-    "cp_a2a": Operation.EXCHANGE,
-    "ep_a2a": Operation.EXCHANGE,
-    "all_reduce": Operation.ALL_REDUCE,
-    "all_gather": Operation.ALL_GATHER,
-    "reduce_scatter": Operation.REDUCE_SCATTER,
-    "broadcast": Operation.BROADCAST,
-    "reduce": Operation.REDUCE,
-    "ep_dispatch": Operation.DISPATCH,
-    "ep_combine": Operation.COMBINE,
-    "ep_notify": Operation.CONTROL,
-    "ep_sync": Operation.CONTROL,
-    "ep_layout": Operation.CONTROL,
-}
+_OPERATIONS: Final = read_table("traces.ranks.summaries", "operations.toml", dict[str, str])
 """Subclass of a kernel's name -> what it does."""
 _MEMBERS: Final = 64
 """Ranks of a group that a summary lists; of larger ones it has the number."""
@@ -242,7 +237,7 @@ def collectives_of(
     mine = np.flatnonzero(comm.rows.source == Source.KERNEL)
     called = called_by(comm)
     rows = comm.rows.take(mine)
-    by_name = [_OPERATIONS.get(named.subclass, Operation.OTHER) for named in comm.classes]
+    by_name = [Operation[_OPERATIONS.get(named.subclass, "OTHER")] for named in comm.classes]
     operation = ints(by_name)[rows.name]
     given, ranks = called.given_bytes[mine], called.ranks[mine]
     of_part = operation == Operation.REDUCE_SCATTER  # NCCL names the part that it gets
@@ -256,7 +251,7 @@ def collectives_of(
         group=group,
         sequence=_sequences(group, number),
         operation=operation,
-        kind=rows.key.astype(np.int64),
+        kind=ints(rows.key),
         size_bytes=size_bytes,
         step=steps.used_at(rows.start_ns),
         start_ns=rows.start_ns,
@@ -265,7 +260,7 @@ def collectives_of(
         **_before(group, rows.start_ns, rows.end_ns, spent),
     )
     used = usual.used_at(comm.rows.start_ns) != UNKNOWN if usual.used else ~none_of(len(comm))
-    peers = peers_of(called, used, comm.rows.key.astype(np.int64), communicators_in(rank))
+    peers = peers_of(called, used, ints(comm.rows.key), communicators_in(rank))
     return Collectives(groups, instances, messages_of(called, mine), peers)
 
 
@@ -331,14 +326,14 @@ def _by_order(stream: IntArray, operation: IntArray, group: IntArray) -> list[tu
 
 def _sequences(group: IntArray, number: IntArray) -> IntArray:
     """The recorded number within the group where all of a group have one, else the order."""
-    silent = np.bincount(group[number < 0], minlength=count_of(group)) > 0
+    silent = mask_of(group[number < 0], count_from_0(group))
     turn, again = _turns(group), _turns(group_of(group, number) if len(group) else group)
     return np.where(silent[group], turn, number * _PARTS + np.minimum(again, _PARTS - 1))
 
 
 def _turns(group: IntArray) -> IntArray:
     """Of each row its place, from 0, among those of its group."""
-    order, turn = order_of(group), np.empty(len(group), dtype=np.int64)
+    order, turn = order_of(group), zeros(len(group))
     turn[order] = place_in_run(group[order])
     return turn
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from traces.arrays import IntArray, Rows
+from traces.arrays import IntArray, Rows, ints
 from traces.errors import DamagedTrace, NotATrace
 from traces.limits import MOST_RANKS, Limit
 from traces.names.file_names import told_name
@@ -16,11 +16,12 @@ from traces.names.kernels import COMM_KINDS
 from traces.patterns import compiled
 from traces.ranks.summaries.codec import (
     MARK,
+    NARROW,
     RISING,
     START,
-    TABLES,
     TYPES,
     VERSION,
+    WIDE,
     Wire,
     is_summary,
 )
@@ -29,18 +30,18 @@ from traces.ranks.summaries.summary import (
     ExpertWork,
     Identity,
     Instances,
-    KernelTimes,
     Messages,
     Operation,
     Peers,
     RankSummary,
     StepParts,
 )
+from traces.sections.section import copied
 
 _UNPACKED: Final = Limit(
     8_000_000, "bytes", "ours: over 60,000 collectives; more is no summary of ours"
 )
-_CELLS: Final = int(_UNPACKED.value) // 8
+_CELLS: Final = _UNPACKED.whole // 8
 """Numbers of that many bytes, as which they are held however short they were packed."""
 _MOST_LAYERS: Final = 1 << 20
 _MOST: Final = 1 << 61
@@ -81,7 +82,7 @@ def decode(blob: bytes, where: str) -> RankSummary:
         )
     try:
         unpacker = zlib.decompressobj()
-        message = unpacker.decompress(blob[body:], int(_UNPACKED.value))
+        message = unpacker.decompress(blob[body:], _UNPACKED.whole)
         if not unpacker.eof or unpacker.unused_data:
             raise ValueError("not whole")
         return _summary(_DECODER.decode(message))
@@ -122,19 +123,8 @@ def _summary(wire: Wire) -> RankSummary:
         raise ValueError("messages of other collectives")
     times = instances[START:]
     np.multiply(times, rounding_ns, out=times, where=times != UNKNOWN)
-    return RankSummary(
-        identity,
-        wire.fingerprint,
-        StepParts(*steps),
-        wire.groups,
-        Instances(*instances),
-        KernelTimes(*tables[KernelTimes]),
-        wire.first_step,
-        wire.dropped,
-        Messages(*tables[Messages]),
-        Peers(*tables[Peers]),
-        ExpertWork(*tables[ExpertWork]),
-    )
+    rows = {name: kind(*tables[kind]) for name, kind in {**NARROW, **WIDE}.items()}
+    return copied(RankSummary, wire, **rows, identity=identity)
 
 
 def _as_told(identity: Identity) -> Identity:
@@ -155,7 +145,7 @@ def _as_told(identity: Identity) -> Identity:
 def _tables(wire: Wire) -> Iterator[tuple[type[Rows], IntArray]]:
     """Each table, of shape (columns, rows). Raises ValueError where that is not what is there."""
     lengths = iter(wire.lengths)
-    for block, kinds in zip((wire.narrow, wire.wide), TABLES, strict=True):
+    for block, kinds in ((wire.narrow, NARROW.values()), (wire.wide, WIDE.values())):
         shapes, cells = [], 0
         for kind in kinds:
             count, rows = len(kind.__match_args__), next(lengths)
@@ -166,7 +156,7 @@ def _tables(wire: Wire) -> Iterator[tuple[type[Rows], IntArray]]:
         width = block[0] if block else 0
         if cells > _CELLS or width not in TYPES or len(block) != 1 + cells * width:
             raise ValueError("not whole")
-        numbers = np.frombuffer(block[1:], dtype=TYPES[width]).astype(np.int64)
+        numbers = ints(np.frombuffer(block[1:], dtype=TYPES[width]))
         for kind, (count, rows) in zip(kinds, shapes, strict=True):
             table, numbers = numbers[: count * rows].reshape(count, rows), numbers[count * rows :]
             for row in RISING.get(kind, ()):

@@ -34,6 +34,7 @@ from traces.ranks.summaries.summary import (
     RankSummary,
     StepParts,
 )
+from traces.sections.section import copied
 from traces.steps.found import Steps
 from traces.timeline import KEYS, Bucket, RankTimeline
 
@@ -49,17 +50,17 @@ def kernel_times(rank: RankTimeline, windows: Spans, comm: Spans) -> KernelTimes
     rows, kernels = rank.activities, rank.columns.kernels
     inside, alone = ns_in(rows, windows) == rows.length_ns, ns_in(rows, comm) == 0
     mine = np.flatnonzero(rows.is_compute & (rows.name >= 0) & inside & alone)
-    kind = group_of(rows.name[mine], kernels.shape[rows.row[mine]]).astype(np.int64)
+    kind = ints(group_of(rows.name[mine], kernels.shape[rows.row[mine]]))
     order = order_of(kind)
     first = parts.begins_of(kind[order])
     mine = mine[order]
     lasts_ns = rows.length_ns[mine]
     total_ns, count = parts.total(lasts_ns, first), np.diff(first)
     enough = np.flatnonzero(count >= _LEAST_KERNELS)
-    most = enough[order_of(-total_ns[enough])[: int(KINDS.value)]]
+    most = enough[order_of(-total_ns[enough])[: KINDS.whole]]
     head = mine[first[most]]
     marks = ints([_mark(rank, place) for place in head.tolist()])
-    median_ns, key = parts.median(lasts_ns, first)[most], rows.key[head].astype(np.int64)
+    median_ns, key = parts.median(lasts_ns, first)[most], ints(rows.key[head])
     return KernelTimes(marks, median_ns, total_ns[most], key, count[most]).take(order_of(marks))
 
 
@@ -171,15 +172,13 @@ def summarise(
         absent = _with_first(rank, every, absent, queueing)
     spent = spent_by(rank, every, absent)
     collectives = collectives_of(rank, every, spent, steps)
-    return RankSummary(
+    return copied(
+        RankSummary,
+        collectives,
         identity=_identity(rank),
         fingerprint=_fingerprint(rank, steps),
         steps=_step_parts(rank, every, spent),
-        groups=collectives.groups,
-        instances=collectives.instances,
         kernels=kernel_times(rank, steps.windows, spent.comm),
-        messages=collectives.messages,
-        peers=collectives.peers,
         experts=_experts(moe, len(every.used) - len(steps.used)),
         first_step=first_step,
     )
@@ -220,9 +219,9 @@ def _experts(moe: MoeLedger | None, before: int) -> ExpertWork:
 
 def _identity(rank: RankTimeline) -> Identity:
     columns, rows, info = rank.columns, rank.activities, rank.columns.info
-    recording = fingerprint_of_columns(rows.start_ns, rows.end_ns, np.array([rank.process_gid]))
+    recording = fingerprint_of_columns(rows.start_ns, rows.end_ns, ints([rank.process_gid]))
     times = np.sort(columns.calls.start_ns), np.sort(columns.calls.end_ns)
-    host = np.array([rank.process_gid >> _HOST_FROM])
+    host = ints([rank.process_gid >> _HOST_FROM])
     clock = fingerprint_of_columns(*times, host) if len(columns.calls) else recording
     return Identity(
         trace=info.name,

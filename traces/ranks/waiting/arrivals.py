@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, FloatArray, order_of, summed
+from traces.arrays import BoolArray, FloatArray, order_of, summed, unknown
 from traces.limits import WALL, Limit
 from traces.missing import Missing, gap
 from traces.ranks.matching.match import Matched
@@ -96,7 +96,7 @@ def _waited(
     if not len(rows):
         return None
     number = np.cumsum(chosen) - 1
-    table = np.full((summed(chosen), count), np.nan)
+    table = unknown((summed(chosen), count))
     table[number[matched.instance[rows]], matched.place[rows]] = waits.wait_ns[rows]
     return table, float(matched.length_ns[rows].sum())
 

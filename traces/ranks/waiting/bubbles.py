@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FOREVER, BoolArray, IntArray, Rows, listed, summed, zeros
+from traces.arrays import FOREVER, BoolArray, IntArray, Rows, count_from_0, listed, summed, zeros
 from traces.frozen import frozen
-from traces.groups import count_of, mask_of, sums_of
+from traces.groups import mask_of, sums_of
 from traces.missing import Missing, gap, known, or_gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.match import Matched
@@ -142,7 +142,7 @@ def _sent(
     calls = messages_beside(summaries).take(at)
     size = np.maximum(matched.recorded.rows.size_bytes[at], calls.received_bytes)
     is_shape = (size != UNKNOWN) & (size <= SHAPE.value)
-    key = matched.place[order] * count_of(step) + step[order]
+    key = matched.place[order] * (count_from_0(step)) + step[order]
     return Sent(
         stage[order],
         peer[order],
@@ -166,7 +166,7 @@ def _waited(
     first = matched.first
     spans = parts.spread(parts.varies(stage, first), first)
     is_message = mask_of(order, len(stage))
-    last_ns = np.full((len(pipelines.stage), count_of(step)), FOREVER)
+    last_ns = np.full((len(pipelines.stage), count_from_0(step)), FOREVER)
     # in order of start: the last one stays
     last_ns[matched.place[order], step[order]] = matched.end_ns[order]
     drains = spans & ~is_message & (step != UNKNOWN) & (stage != UNKNOWN)
@@ -175,7 +175,7 @@ def _waited(
     rows = rows[np.lexsort((matched.start_ns[rows], matched.place[rows]))]
     alone_ns = zeros(len(stage))
     alone_ns[rows] = _alone_ns(matched, waits, rows)
-    drained_ns = np.zeros(last_ns.shape, dtype=np.int64)
+    drained_ns = zeros(last_ns.shape)
     at = np.flatnonzero(drains)
     np.add.at(drained_ns, (matched.place[at], step[at]), alone_ns[at])
     return alone_ns[order], drained_ns

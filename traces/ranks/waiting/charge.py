@@ -103,7 +103,7 @@ class ByStep:
 def lay_by_step(matched: Matched, waits: Waits, charged: Charged, grid: Grid) -> ByStep:
     """Fill the tables, of many steps several in a column."""
     ranks, steps = grid.length_ns.shape
-    most = max(1, min(int(COLUMNS.value), int(CELLS.value) // max(1, ranks)))
+    most = max(1, min(COLUMNS.whole, CELLS.whole // max(1, ranks)))
     together = max(1, -(-steps // most))
 
     def laid(time_ns: IntArray, place: IntArray, step: IntArray) -> FloatArray:

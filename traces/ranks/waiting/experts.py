@@ -13,12 +13,13 @@ from traces.arrays import (
     IntArray,
     Rows,
     codes_of,
+    count_from_0,
     distinct,
     listed,
     order_of,
 )
 from traces.frozen import frozen
-from traces.groups import count_of, group_of, places_of_each
+from traces.groups import group_of, places_of_each
 from traces.missing import Missing, gap
 from traces.ranks.matching.match import Matched
 from traces.ranks.rows import parts
@@ -79,7 +80,7 @@ def experts_of(
     tables = [summary.experts for summary in summaries]
     if not any(map(len, tables)):
         return gap("of no rank is it known to which MoE layer its experts' GEMMs belong", _CURE)
-    exchanges = np.isin(matched.kind[matched.first[:-1]], kinds_of(*PAYLOAD_KINDS))
+    exchanges = np.isin(matched.kinds, kinds_of(*PAYLOAD_KINDS))
     exchanges |= routing.of_experts
     label = _groups(matched, exchanges)
     cells = _cells(tables, grid, label, factor)
@@ -175,8 +176,8 @@ def _pattern(cells: _ExpertCells) -> HotRank | Missing:
             "one step does not show whether it changes from step to step", "record several steps"
         )
     layer, place = group_of(cells.layer[mine]), cells.place[mine]
-    ranks = count_of(place)
-    shape = count_of(layer), ranks
+    ranks = count_from_0(place)
+    shape = count_from_0(layer), ranks
     of_each = parts.sums(above, layer * ranks + place, shape[0] * ranks).reshape(shape)
     if of_each.max(axis=1).sum() >= enough:
         return HotRank.BY_LAYER

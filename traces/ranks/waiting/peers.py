@@ -11,7 +11,17 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, distinct, row_by_row, summed
+from traces.arrays import (
+    BoolArray,
+    IntArray,
+    bools,
+    count_from_0,
+    distinct,
+    none_of,
+    row_by_row,
+    summed,
+    zeros,
+)
 from traces.frozen import frozen
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
@@ -62,7 +72,7 @@ def bytes_of(
         return NO_SIZES
     steps = _step_counts(matched.recorded, len(summaries))
     speeds = _speeds(summaries, matched, waits, counted & complete(matched, all_ranks_seen))
-    longer = np.array([summary.first_step is FirstStep.LONGER for summary in summaries])
+    longer = bools([summary.first_step is FirstStep.LONGER for summary in summaries])
     sent = _pairs(summaries, np.maximum(steps - longer, 1))
     return Bytes(_given_by_rank(summaries, matched.recorded, steps), Traffic(speeds, sent))
 
@@ -72,7 +82,7 @@ def _step_counts(recorded: RecordedCollectives, count: int) -> IntArray:
     steps.
     """
     step, place = recorded.rows.step, recorded.place
-    seen = np.zeros((count, int(step.max(initial=0)) + 1), dtype=np.bool_)
+    seen = none_of((count, count_from_0(step)))
     seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
     return np.maximum(seen.sum(axis=1), 1)
 
@@ -83,8 +93,8 @@ def _given_by_rank(
     place, kind, size = recorded.place, recorded.rows.kind, recorded.rows.size_bytes
     counts = (kind >= 0) & in_steps(summaries, recorded)
     shape = len(summaries), len(COMM_KINDS)
-    table = np.zeros(shape, dtype=np.int64)
-    unsized, used = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    table = zeros(shape)
+    unsized, used = none_of(shape), none_of(shape)
     np.add.at(table.reshape(-1), place[counts] * shape[1] + kind[counts], size[counts])
     used[place[counts], kind[counts]] = True
     unsaid = counts & (size == UNKNOWN)
@@ -106,7 +116,7 @@ def _speeds(
     participant moves.
     """
     moved = _moved_bytes(summaries, matched)
-    kind = matched.kind[matched.first[:-1]]
+    kind = matched.kinds
     is_told = whole & (moved != UNKNOWN) & (kind >= 0)
     speeds = []
     for code in distinct(kind[is_told]).tolist():

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import BoolArray, IntArray, codes_of, distinct, zeros
+from traces.arrays import BoolArray, IntArray, codes_of, distinct, ints, none_of, zeros
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import Missing, gap
@@ -267,7 +267,7 @@ def _by_number(sent: Sent, before: BoolArray, count: int) -> Schedule | Missing:
         return _OF_TWO
     if (np.abs(sent.peer - sent.stage) == count - 1).any():
         return _UNTOLD
-    numbers = _per_step(sent, (~before).astype(np.int64), count - 1)
+    numbers = _per_step(sent, ints(~before), count - 1)
     if numbers is None:
         return _VARY
     microbatches = numbers[-1] - 1
@@ -284,7 +284,7 @@ def _in_turn(
     sent: Sent, before: BoolArray, count: int, microbatches: int
 ) -> tuple[BoolArray, BoolArray, BoolArray]:
     """What each message brings, by its turn among those with the same neighbour."""
-    fills, passes, returns = np.zeros((3, len(sent.stage)), dtype=np.bool_)
+    fills, passes, returns = none_of((3, len(sent.stage)))
     for begin, end in pairwise(sent.first.tolist()):
         warm = min(count - 1 - int(sent.stage[begin]), microbatches)
         upstream = begin + np.flatnonzero(before[begin:end])

@@ -62,7 +62,7 @@ def routing_of(matched: Matched, slow: FloatArray, alike: LikeGroups) -> Routing
     count_of_groups = len(matched.groups)
     by_group = parts.sums(above, matched.group, count_of_groups)
     of_group = parts.sums(mean, matched.group, count_of_groups)
-    uneven = np.divide(by_group, of_group, out=np.zeros(count_of_groups), where=of_group > 0)
+    uneven = parts.over(by_group, of_group, 0.0)
     hot = _hot(matched, parts.first_most(work, first), above, uneven)
     of_experts = np.isin(matched.group, distinct(matched.group[_as_a_rule(matched, worked)]))
     return Routing(1 + float(uneven.max()), float(by_group.max()), hot, of_experts)
@@ -94,7 +94,7 @@ def _worked(matched: Matched, alike: LikeGroups) -> BoolArray:
     like = ~parts.varies(numbers_of(alike, matched.ranks)[matched.place], first)
     worked = parts.least(matched.grouped_ns, first) > 0
     tokens = ~np.isin(matched.operation, _NO_EXPERTS) & ~np.isin(
-        matched.kind[first[:-1]], kinds_of("dp_reduce_scatter", "dp_all_gather", "pp_p2p")
+        matched.kinds, kinds_of("dp_reduce_scatter", "dp_all_gather", "pp_p2p")
     )
     result = like & worked & tokens
     exchanges = result & np.isin(matched.operation, EXCHANGES)

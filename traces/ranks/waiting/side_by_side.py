@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.arrays import FloatArray, IntArray, distinct, ints, none_of, sums_before, zeros
+from traces.arrays import FloatArray, IntArray, distinct, ints, none_of, sums_before, unknown, zeros
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.missing import gap
@@ -79,7 +79,7 @@ def ratio(values: FloatArray, groups: LikeGroups) -> FloatArray:
 def _within(
     values: FloatArray, groups: LikeGroups, beside: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    result = np.full(values.shape, np.nan)
+    result = unknown(values.shape)
     for group in groups:
         places = [*group.places]
         result[places] = beside(values[places])
@@ -88,12 +88,7 @@ def _within(
 
 def over_others(several: FloatArray) -> FloatArray:
     """Each row over the median of all other rows; NaN where there is none, or it is 0."""
-    return _quotient(several, _median_of_others(several))
-
-
-def _quotient(values: FloatArray, of: FloatArray) -> FloatArray:
-    """Each over the other; NaN where that is not above 0."""
-    return np.divide(values, of, out=np.full(values.shape, np.nan), where=of > 0)
+    return parts.over(several, _median_of_others(several))
 
 
 def _median_of_others(table: FloatArray) -> FloatArray:
@@ -143,7 +138,7 @@ def grid_of(summaries: Summaries, matched: Matched) -> Grid:
     cell = place, parts.turns(sums_before(lengths)) + later[place]
 
     def laid(values: IntArray) -> FloatArray:
-        table = np.full((len(summaries), count), np.nan)
+        table = unknown((len(summaries), count))
         table[cell] = np.where(values == UNKNOWN, np.nan, values)
         return table
 
@@ -175,7 +170,7 @@ def means(table: FloatArray) -> FloatArray:
 def middles(table: FloatArray) -> FloatArray:
     """The median of what is known of each row; NaN without any."""
     is_known = ~np.isnan(table).all(axis=1)
-    result = np.full(len(table), np.nan)
+    result = unknown(len(table))
     result[is_known] = np.nanmedian(table[is_known], axis=1)
     return result
 
@@ -278,7 +273,7 @@ def device_factors(
     kernels = [summary.kernels for summary in summaries]
     if products:
         kernels = [kernel.take(kernel.key == compute_classes().index("gemm")) for kernel in kernels]
-    factor = np.full(len(summaries), np.nan)
+    factor = unknown(len(summaries))
     few = [place for one in groups if 1 < len(one.places) < FEW_ALIKE.value for place in one.places]
     if few:
         factor[few] = _side_by_side(kernels)[few]
@@ -296,7 +291,7 @@ def _side_by_side(tables: Sequence[KernelTimes]) -> FloatArray:
     kinds = distinct(rows.kernel)
     cell = row, np.searchsorted(kinds, rows.kernel)
     columns = rows.median_ns, rows.total_ns, rows.key, rows.count
-    medians_ns, total_ns, key, count = np.full((len(columns), len(tables), len(kinds)), np.nan)
+    medians_ns, total_ns, key, count = unknown((len(columns), len(tables), len(kinds)))
     for table, values in zip((medians_ns, total_ns, key, count), columns, strict=True):
         table[cell] = values
     return _by_time(
@@ -331,7 +326,7 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
     """
     has_pace = ratios > 0  # kernels that took no time have no pace
     took_ns, usual_ns = np.zeros(len(ratios)), np.zeros(len(ratios))
-    for class_number in distinct(key[has_pace].astype(np.int64)).tolist():
+    for class_number in distinct(ints(key[has_pace])).tolist():
         mine = has_pace & (key == class_number)
         columns = np.flatnonzero(mine.any(axis=0))
         of_class = np.where(mine, ratios, np.nan)[:, columns]
@@ -346,14 +341,14 @@ def _by_time(ratios: FloatArray, total_ns: FloatArray, key: FloatArray) -> Float
         has = whole_ns > 0
         took_ns += whole_ns
         usual_ns[has] += whole_ns[has] / pace[has]
-    return _quotient(took_ns, usual_ns)
+    return parts.over(took_ns, usual_ns)
 
 
 def times_usual(took_ns: FloatArray, beyond_ns: FloatArray) -> FloatArray:
     """How many times as long as like ranks, of which it is `beyond_ns` longer; NaN where none is
     like it.
     """
-    return _quotient(took_ns, took_ns - beyond_ns)
+    return parts.over(took_ns, took_ns - beyond_ns)
 
 
 def slowness_before(matched: Matched, grid: Grid, excess: Excess, factor: FloatArray) -> FloatArray:

@@ -8,9 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial, reduce
 from typing import Final
 
-import numpy as np
-
-from traces.account.calls import NONE
 from traces.arrays import IntArray, summed
 from traces.frozen import frozen
 from traces.limits import NEARLY_ALL, Limit
@@ -75,8 +72,7 @@ class Recorded:
 
     @cached_property
     def launch_count(self) -> IntArray:
-        by = self.graph.launched_by
-        return np.bincount(by[by != NONE], minlength=len(self.graph.calls))
+        return self.graph.launch_counts()
 
     @cached_property
     def call_names(self) -> list[str]:

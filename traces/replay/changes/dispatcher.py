@@ -16,13 +16,12 @@ from traces.frozen import frozen
 from traces.groups import mask_of
 from traces.intervals import instants_of, ns_in
 from traces.limits import Limit
-from traces.names.kernels import COMM_KINDS
 from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.graph import Timing
 from traces.replay.waits import CallWaits
 from traces.replay.without import without_activities, without_stretch, zeroed
 from traces.texts import Texts
-from traces.timeline import Activities
+from traces.timeline import Activities, Bucket
 from traces.training import roles_of
 
 PAYLOAD: Final = ("ep_dispatch", "ep_combine", "ep_a2a")
@@ -45,8 +44,7 @@ class Exchange:
 
 def of_kinds(recorded: Recorded, kinds: Texts) -> BoolArray:
     """Mask of communication of some kinds, shape (n,)."""
-    rows = recorded.rows
-    return rows.is_comm & np.isin(rows.key, [*map(COMM_KINDS.index, kinds)])
+    return recorded.rows.of(Bucket.COMM, *kinds)
 
 
 def find_exchanges(recorded: Recorded) -> list[Exchange]:
@@ -210,7 +208,7 @@ def _nearest(candidates: IntArray, calls: IntArray, way: int) -> IntArray:
     """The nearest of some calls before (-1) or after (1) each; far out where there is none."""
     far = len(calls) + 1
     padded = np.concatenate(([-far], candidates, [far]))
-    place = np.searchsorted(padded, calls, side="right")
+    place = np.searchsorted(padded, calls, "right")
     if way < 0:
         return padded[place - 1]
     return padded[place]

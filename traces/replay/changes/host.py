@@ -31,7 +31,7 @@ def collection_drafts(recorded: Recorded) -> Iterator[DraftChange]:
         yield DraftChange("collection_at_edges", {"host_overhead": ("long_python_pauses",)}, why)
         return
     at_edges_ns = np.zeros_like(gc_ns)
-    at_edges_ns[_edges(recorded, gc_ns)] = recorded.graph.pauses.longest_gc_ns
+    at_edges_ns[_edges(recorded, gc_ns)] = gc_ns.max()
 
     def collecting(timing: Timing, again_ns: IntArray | int) -> Timing:
         return replace(timing, pause_ns=np.maximum(timing.pause_ns - gc_ns, 0) + again_ns)

@@ -93,7 +93,7 @@ def merge(recorded: Recorded, runs: Sequence[Sequence[int]]) -> Merged:
     order = dict(places_of_each(thread))
     for run in runs:
         mine = order[int(thread[by[run[0]]])]
-        begin, end = np.searchsorted(mine, (by[run[0]], by[run[-1]]), side="right")
+        begin, end = np.searchsorted(mine, (by[run[0]], by[run[-1]]), "right")
         first.append(by[run[0]])
         gone += mine[begin:end].tolist()
         followers += run[1:]

@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 
 from traces.account.calls import NONE
-from traces.arrays import NOWHERE, BoolArray, IntArray, ints, order_of, summed, zeros
+from traces.arrays import NOWHERE, BoolArray, IntArray, columns_of, ints, summed, zeros
 from traces.frozen import frozen
+from traces.groups import in_order
 from traces.replay.changes.change import DraftChange, Recorded
 from traces.replay.changes.dispatcher import (
     EP_KINDS,
@@ -99,7 +100,7 @@ def _pairs(recorded: Recorded) -> list[tuple[_Pass, _Pass]]:
 def _same_step(recorded: Recorded, back: _Pass, forward: _Pass) -> bool:
     starts, _ = recorded.subject.steps.borders_ns
     times = recorded.rows.start_ns[[back.exchanges[0].works[0], forward.exchanges[-1].works[-1]]]
-    first, last = np.searchsorted(starts, times, side="right")
+    first, last = np.searchsorted(starts, times, "right")
     return bool(first == last and first > 0)
 
 
@@ -180,7 +181,7 @@ def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[I
         return NOWHERE, NOWHERE
     of_backward, _ = autograd_compute(recorded)
     launched = np.flatnonzero(of_backward & (graph.launched_by != NONE))
-    launched = launched[order_of(graph.launched_by[launched])]
+    launched = in_order(launched, graph.launched_by)
     by = graph.launched_by[launched]
     drains = []
     for backward, _ in pairs:
@@ -194,5 +195,5 @@ def _drains(recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]]) -> tuple[I
             if ahead > 0:
                 drains.append((call, ahead))
                 waited += ahead
-    calls, waits = ints(drains).reshape(-1, 2).T
+    calls, waits = columns_of(drains, 2)
     return calls, waits

@@ -311,7 +311,7 @@ def test_waiting_is_charged_by_kind_by_step_and_to_who_came_last() -> None:
     assert (exposed_ns(ranks, matched), complete_frac(matched, all_ranks_seen=True)) == (210 * US, 1.0)
     short = replace(matched, groups=(replace(matched.groups[0], size=3),))  # nobody recorded the third
     assert [complete_frac(short, all_ranks_seen=seen) for seen in (False, True)] == [0.0, 1.0]
-    run = SimpleNamespace(together=SimpleNamespace(matched=matched), waits=waits)
+    run = SimpleNamespace(matched=matched, waits=waits)
     judged: Any = SimpleNamespace(measured=run, of_cause=charged.last == 1)
     assert _late_exposed_ns(judged) == {"all_reduce": 120 * US}
     matched.recorded.rows.exposed_ns[:] = 15 * US  # of 50 us, so that 35 of the 40 waited are under compute

@@ -34,7 +34,7 @@ STEPS, PER_STEP = 4, 10
 def test_gradients_are_queued_up_to_ten_microseconds_behind_what_was_before_them() -> None:
     scatter, tokens = COMM_KINDS.index("dp_reduce_scatter"), COMM_KINDS.index("ep_a2a")
     rows: Any = SimpleNamespace(
-        together=SimpleNamespace(matched=SimpleNamespace(kind=array([scatter] * 4 + [tokens, scatter]))),
+        matched=SimpleNamespace(kind=array([scatter] * 4 + [tokens, scatter])),
         chains=SimpleNamespace(
             start_ns=array([0, 110_000, 110_001, 90_000, 100_000, 5]),
             behind=array([NO_ROW, 0, 0, 0, 0, NO_ROW]),
@@ -122,7 +122,7 @@ def test_the_mean_step_is_that_of_the_median_rank_among_those_that_have_one() ->
 def begun(*first_us: float, later: bool = True, step_us: float = 1_000) -> list[int]:
     """Places whose first collectives are free, of ranks that are alike and work so long before the first."""
     rows: Any = SimpleNamespace(
-        together=SimpleNamespace(matched=SimpleNamespace(place=array([0, 0, 1, 1, 2]), step=array([0] * 5))),
+        matched=SimpleNamespace(place=array([0, 0, 1, 1, 2]), step=array([0] * 5)),
         grid=grid([int(later), 0, 0], [[step_us * US] * 2] * 3, [[0.0, 0]] * 3),
         chains=SimpleNamespace(
             after=array([NO_ROW, 0, NO_ROW, 2, NO_ROW]),

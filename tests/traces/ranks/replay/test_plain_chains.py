@@ -79,7 +79,7 @@ def test_what_lies_behind_and_beside_and_after_what_each_comes(monkeypatch: pyte
         for row in sorted(rows, key=lambda row: (place[row], group[row], start[row], row)):
             stays = int(hidden[behind[row]]) if queued[row] else 0
             hidden[row] = max(0, stays + less_ns[row] - exposed[row])
-        run_: Any = SimpleNamespace(together=SimpleNamespace(matched=matched), chains=chains)
+        run_: Any = SimpleNamespace(matched=matched, chains=chains)
         assert _hidden(run_, less_ns, queued).tolist() == hidden.tolist()
 
 
