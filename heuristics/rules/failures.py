@@ -198,7 +198,8 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     seen = {}
     for row in failures().values():
         if (at := row.seen(run, log, config)) is not None:
-            seen[row.id] = replace(row, line=at[0], text=RUNS.filled(row.text, run))
+            text, cure = RUNS.filled(row.text, run), RUNS.filled(row.cure, run)
+            seen[row.id] = replace(row, line=at[0], text=text, cure=cure)
     of_table = (row for row in seen.values() if seen.keys().isdisjoint(row.unless))
     return tuple(sorted((*of_rules.values(), *of_table), key=lambda failure: failure.line or inf))
 

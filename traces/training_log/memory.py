@@ -23,7 +23,7 @@ from traces.patterns import Pattern, compiled
 from traces.training_log.iterations import KEPT
 from traces.training_log.log import LoggedMemory, OutOfMemory, Stage, TrainingLog, holds_one
 
-_FRAME: Final = compiled(r'File "([^"]*)", line [0-9]+, in (\w+)')
+_FRAME: Final = compiled(r'File "([^"]*)",(?: line [0-9]+,)? in (\w+)')
 _RANK: Final = compiled(r"(?i)^[^\"]{0,120}?\brank ?([0-9]{1,7})\b|^ *([0-9]{1,7}): ")
 _STAGES: Final[Mapping[Stage, Pattern]] = {
     "graph_capture": compiled(
@@ -41,7 +41,9 @@ _STAGES: Final[Mapping[Stage, Pattern]] = {
         r"|finalize_model_grads)$"
         r"|(?:autograd/__init__|torch/_tensor|pipeline_parallel/utils)\.py _?backward$"
     ),
-    "forward": compiled(r" (?:forward_step\w*|forward)$"),
+    "forward": compiled(
+        r" (?:forward_step\w*|forward_backward_step|forward|_call_impl|compute_loss|cross_entropy)$"
+    ),
     "setup": compiled(
         r" (?:setup_model_and_optimizer|_build_distributed_model|get_model|get_megatron_optimizer"
         r"|initialize_megatron|load_checkpoint|build_model|setup)$"

@@ -84,7 +84,7 @@ def _step(rule: WorkflowRule) -> Blocks:
 def _failure(row: FailureRow) -> Blocks:
     text = ended(_FIGURE.sub("N", row.text))
     yield from sentences(("Likely cause", text), ("To confirm", ended(row.confirm)))
-    yield Sentence(words(Code(row.fix), f": {ended(row.cure)}"), "Cure")
+    yield Sentence(words(Code(row.fix), f": {ended(_FIGURE.sub('N', row.cure))}"), "Cure")
     yield from sentence(row.source, "Source")
 
 

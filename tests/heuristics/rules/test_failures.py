@@ -120,6 +120,7 @@ SEEN: list[Case] = [
      {"launcher__colocated": True}),
     ("memory-elsewhere", (SHARED.format("Process 7 has 9.00 GiB memory in use. " + OWN),), {}),
     ("memory-elsewhere", (SHARED.format("Process 7 has 9.00 GiB memory in use. Process 8 has"),), {}),
+    ("memory-one-tensor", (SHARED.format("This").replace("3.00 GiB", "96.00 GiB"),), {}),
     ("memory-library", ("ncclUnhandledCudaError: Cuda failure 2 'out of memory'",), {}),
     ("memory-logits", (out_of_memory("8.00 GiB"),), {**LOGITS}),
     ("hang-losses-of-layers", (WAITS.format(3, 5, "ALLREDUCE", 8),), {"num_layers": 8, **STAGES}),
