@@ -71,10 +71,12 @@ _of_layout("layout_filled", lambda letters: [*letters.split("|"), ""].index(""))
 
 
 @told_by(STAGE_LAYOUT, PP)
-def even_layout(config: Config) -> str:
-    """A layout of about as many stages, each with about as many of its layers."""
+def even_layout(config: Config) -> str | None:
+    """A layout of about as many stages, each with about as many of its layers; None of one."""
     letters, stages = _letters(config) or "", config.pp or 1
     stages *= max(1, round((letters.count("|") + 1) / stages))
+    if stages < 2:
+        return None
     each, more = divmod(letters.count("t"), stages)
     return letters_of([each + 1] * more + [each] * (stages - more), letters.count("m"))
 
