@@ -125,7 +125,11 @@ def _threads(kernel: Kernel) -> int | None:
 
 
 def _compute_class(kernel: Kernel) -> str | None:
-    if kernel.key.startswith("compute."):
+    """Its class; none of a reduction that a product is split for, as a library chooses by size."""
+    if (
+        kernel.key.startswith("compute.")
+        and classify_kernel(kernel.name).subclass != "splitk_reduce"
+    ):
         return kernel.key
     return None
 
