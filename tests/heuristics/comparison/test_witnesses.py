@@ -17,6 +17,7 @@ from heuristics.comparison.witnesses import HEARD, family_of, weigh
 from heuristics.result.result import Result
 from tests.doubles.comparison import kernel, rank, result, row, trace
 from traces.sections.rank import Rank
+from traces.sections.steps import StepSource
 from traces.sections.tables import Kernel
 from traces.sections.work import HostCopies, InputCopies, Work
 
@@ -167,7 +168,7 @@ def test_twice_the_kernels_on_half_of_the_rows_are_a_batch_cut(grid: int, count:
     assert in_pieces(base, new) is in_pieces(new, base) is (weighed(base, new).same is True) is is_cut
 
 
-def runs(own: str, *counts: int, source: str = "none") -> Rank:
+def runs(own: str, *counts: int, source: StepSource = "none") -> Rank:
     shared = tuple(kernel("k" * place, 1, count=count) for place, count in enumerate(counts, 1))
     return rank(source=source, kernels=(kernel(own, 1_000, count=5), *shared))
 

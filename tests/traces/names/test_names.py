@@ -158,7 +158,7 @@ def test_a_family_forgets_the_number() -> None:
 
 def test_of_two_names_what_differs_stays_where_they_are_cut() -> None:
     names = [f"void cutlass::Kernel<cutlass_{arch}_f16_align{arch // 10}>" for arch in (80, 75)]
-    assert [beside(*pair, 30) for pair in (names, names[::-1])] == [
+    assert [beside(names[at], names[1 - at], 30) for at in (0, 1)] == [
         "cutlass...80...align8",
         "cutlass...75...align7",
     ]

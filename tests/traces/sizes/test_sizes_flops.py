@@ -162,12 +162,13 @@ def test_item_13_how_far_a_run_is_from_the_nearest_published_one_and_in_what_it_
 
 def test_the_nearest_run_has_the_same_dispatcher_and_routing() -> None:
     run = published("qwen3_30b_a3b", seq_length=4096, world_size=16)
-    for knobs, step_s in (
+    cases: tuple[tuple[dict[str, Value], float], ...] = (
         ({"moe_token_dispatcher_type": "alltoall"}, 42.21),
         ({"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep"}, 30.29),
         ({"moe_token_dispatcher_type": "flex", "moe_flex_dispatcher_backend": "hybridep",
           "moe_router_force_load_balancing": True}, 20.147),
-    ):  # fmt: skip
+    )  # fmt: skip
+    for knobs, step_s in cases:
         assert nearest_references(run.changed(knobs, "test"), "H100", "bf16")[0].step_s == step_s
 
 
