@@ -176,7 +176,7 @@ def _legal(run: Run, problems: tuple[FileProblem, ...], refused: bool) -> OrMiss
         why = say("findings.of-program", program=program, read=counted(read, "setting"))
     elif refused:
         return False
-    elif run.log and not (read or unread or run.observed.recorder):
+    elif run.log and not (read or unread or run.window_ns):
         why = say("findings.log-alone")
     elif unread and unread >= read:
         why = say("findings.hardly-read", read=read, unread=unread)
