@@ -143,7 +143,7 @@ def _written(kind: Kind) -> tuple[str, str, str]:
 
 class _Sides:
     """Both sequences as places, and the blocks in which they stand against each other; `unplaced`:
-    blocks of what is in no place.
+    blocks of what is in no place; `directed`: names of which both know each purpose.
     """
 
     def __init__(self, base_step: Step, new_step: Step) -> None:
@@ -153,6 +153,10 @@ class _Sides:
         self.new = named_places(new_rank, new, theirs)
         self.scores: Scores = scores_of(base.kinds, new.kinds)
         self.blocks = list(align(kinds_of(mine), kinds_of(theirs), self.scores))
+        keys: dict[str, set[str]] = defaultdict(set)
+        for kind in (*base.kinds, *new.kinds):
+            keys[kind.name or ""].add(kind.key)
+        self.directed = {name for name, of in keys.items() if all(map(_has_purpose, of))}
         nothing = range(0)
         rest, their_rest = range(len(mine), len(self.base)), range(len(theirs), len(self.new))
         self.unplaced: tuple[Block, ...] = (rest, nothing), (nothing, their_rest)
@@ -183,7 +187,7 @@ def _merged(sides: _Sides) -> Iterator[_Group]:
         groups = _grouped(sides, own)
         alone = (group for group in groups if not (group.base and group.new))
         names = set(chain.from_iterable(group.base.names | group.new.names for group in alone))
-        split = names & base.keys() & new.keys()
+        split = (names & base.keys() & new.keys()) - own
         if not split:
             return _by_purpose(groups)
         own |= split
@@ -208,9 +212,9 @@ def _grouped(sides: _Sides, own: set[str]) -> Collection[_Group]:
             is_replaced = few and names[0] != names[1]
             if is_replaced:
                 merged[names, whole.phase].add(whole)
-            for (_, (name, _)), part in parts.items():
+            for (_, (name, key)), part in parts.items():
                 if not is_replaced or spelled(name) in own:
-                    merged[spelled(name)].add(part)
+                    merged[spelled(name), key if name in sides.directed else ""].add(part)
     return merged.values()
 
 

@@ -269,3 +269,14 @@ def test_a_collective_whose_purpose_one_side_knows_is_the_same() -> None:
 
     unknown, directed = of("comm.ep_a2a", "comm.ep_a2a"), of("comm.ep_dispatch", "comm.ep_combine")
     assert compared(unknown, directed).rows == ()
+
+
+def test_one_name_for_several_purposes_is_held_against_what_does_each() -> None:
+    keys = ("comm.ep_dispatch", "comm.ep_combine")
+
+    def of(*names: str) -> Sequence:
+        kinds = tuple(Kind(name, key, None, None) for name, key in zip(names, keys, strict=True))
+        return Sequence(0, kinds, (0, 1), (1, 1), (5, 5), Loops((), (), ()))
+
+    rows = compared(of("dispatch", "combine"), of("SendRecv", "SendRecv")).rows
+    assert {(row.key, row.change) for row in rows} == {(key, "exchanged") for key in keys}
