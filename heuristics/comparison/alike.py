@@ -31,6 +31,7 @@ from heuristics.comparison.difference.subject import (
 from heuristics.comparison.same_work import (
     NEAR,
     counts_of,
+    same_amount,
     same_classes,
     same_recording,
     shared_work_frac,
@@ -296,9 +297,10 @@ def whole_work(sides: Sides) -> bool:
     """
     base, new = sides.base, sides.new
     is_whole = base.rank.steps.whole and new.rank.steps.whole
-    is_whole |= output(base, new) is True or repeats(base, new) is True
-    is_whole |= in_pieces(base.rank, new.rank)
-    return is_whole and sides.weighed.same is True
+    is_whole |= output(base, new) is True or in_pieces(base.rank, new.rank)
+    # units that hold another amount are no equal ones
+    as_many = repeats(base, new) is True and same_amount(base.rank, new.rank) is not False
+    return (is_whole or as_many) and sides.weighed.same is True
 
 
 @fact

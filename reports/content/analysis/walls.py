@@ -23,7 +23,6 @@ from reports.content.analysis.times import (
     mean_step_ns,
     per_step_ns,
     scale_of,
-    telling_rank,
     written,
 )
 from reports.content.analysis.unproven import by_bandwidth, most_frac, open_walls, own_compute
@@ -188,10 +187,8 @@ def _ceiling(result: Result, wall: Wall) -> float:
 
 def _copied_frac(result: Result) -> float:
     """Exposed copies as part of what is judged: the most that they cost beside compute is what they
-    take alone. 0 where that is less than a wall, or no steps tell what recurs.
+    take alone. 0 where that is less than a wall.
     """
-    if not telling_rank(result).steps.found:
-        return 0.0
     copied_ns = sum(each(result.ranks, "budget_ns.exposed_copy"))
     frac = copied_ns / max(1, all_windows_ns(result) - result.verdict.startup_ns)
     return min(1.0, frac) if frac >= WALL.value else 0.0

@@ -114,7 +114,7 @@ def test_steps_that_are_left_out_are_told_with_their_reason_and_are_no_time_outs
     assert texts == [
         "Outside the steps: 1.00 s before the first.",
         f"Left out: 1 {far}longer step (hiccups, by {more} %), {more}.0 ms beyond the median.",
-        "Left out: 2 steps, partial: 1 kernels.",
+        "Left out: 2 steps, partial: 1 kernels; 100 ms in all.",
     ]
 
 
