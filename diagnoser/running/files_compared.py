@@ -156,8 +156,6 @@ def _read(
     """What is given of a side; a file that is a log, by its name or its lines, is read as one."""
     if config and not log and config.suffix.lower() in (".log", ".out"):
         config, log = None, config
-    if config and not log and config.suffix.lower() in (".log", ".out"):
-        config, log = None, config
     configured = read_configured(config, log, given, request.progress)
     if configured.log and not log:
         config, log = None, config

@@ -31,14 +31,14 @@ _SCALED: Final = 1.4826
 """Median deviation -> standard deviation of a normal distribution."""
 
 
-def apart(cost_ns: FloatArray, unknown: float = 0.0) -> Places:
+def apart(cost_ns: FloatArray, where_unknown: float = 0.0) -> Places:
     """The ranks that cost far more than all others: one, or up to half of them, as a host or a
     switch makes.
 
     The others, told from them by the widest gap, scatter by so little that none of these is among
     them by chance.
     """
-    known = np.nan_to_num(cost_ns, nan=unknown)
+    known = np.nan_to_num(cost_ns, nan=where_unknown)
     order = order_of(known)
     ordered, half = known[order], len(order) - len(order) // 2
     if len(order) < 2:

@@ -149,9 +149,20 @@ _SHARED: Final = compiled(r"(?i)^(?:\w*traits|at|native|kernel|lambda)$")
 _FUNCTOR: Final = compiled(r"Functor|^[A-Z][A-Za-z]*Op$")
 """Template arguments that many functions share: shown after the function, which is what one
 searches for."""
-_PLAIN: Final = frozenset(
-    "void int long float double bool char unsigned true false __half __nv_bfloat16".split()  # noqa: SIM905
-)
+_PLAIN: Final = {
+    "void",
+    "int",
+    "long",
+    "float",
+    "double",
+    "bool",
+    "char",
+    "unsigned",
+    "true",
+    "false",
+    "__half",
+    "__nv_bfloat16",
+}
 _WORD: Final = compiled(r"[A-Za-z_]\w+(?:::\w+)*")
 
 

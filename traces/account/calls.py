@@ -173,9 +173,10 @@ def _one_time(rank: RankTimeline, kinds: IntArray) -> BoolArray:
     once[_loading_launches(rank.activities, length_ns)] = True
     settled = calls.start_ns > settled_ns(rank.activities)
     once &= launches | ~settled
-    flushes = once & (kinds == CallKind.FREE) & _before_known(rank.activities, calls.start_ns)
-    flushed_ns = calls.start_ns[flushes].min(initial=FOREVER)
-    once &= ~np.isin(kinds, (CallKind.FREE, CallKind.ALLOCATE)) | (calls.start_ns < flushed_ns)
+    freed_ns = calls.start_ns[once & (kinds == CallKind.FREE)]
+    if len(freed_ns):
+        flushed_ns = freed_ns[_before_known(rank.activities, freed_ns)].min(initial=FOREVER)
+        once &= ~np.isin(kinds, (CallKind.FREE, CallKind.ALLOCATE)) | (calls.start_ns < flushed_ns)
     for name in distinct(calls.name[once]).tolist():
         mine = (calls.name == name) & ~launches
         once[mine] &= length_ns[mine] > APART.value * length_ns[mine & settled].max(initial=0)

@@ -15,7 +15,6 @@ from traces.arrays import (
     NOWHERE,
     BoolArray,
     IntArray,
-    codes_of,
     distinct,
     ints,
     last_at,
@@ -208,21 +207,18 @@ def calls_by_thread(
 
 
 _GROUP_START, _GROUP_END, _SEND, _RECEIVE, _ALL_TO_ALL, _COLLECTIVE = range(6)
-_CALLS: Final = codes_of(
-    (
-        "ncclGroupStart",
-        "ncclGroupEnd",
-        "ncclSend",
-        "ncclRecv",
-        "ncclAlltoAll",
-        "ncclAllGather",
-        "ncclReduceScatter",
-        "ncclAllReduce",
-        "ncclBroadcast",
-        "ncclReduce",
-    )
-)
-"""In the order of these codes; from `_COLLECTIVE` on all are collectives."""
+_CALLS: Final = {
+    "ncclGroupStart": _GROUP_START,
+    "ncclGroupEnd": _GROUP_END,
+    "ncclSend": _SEND,
+    "ncclRecv": _RECEIVE,
+    "ncclAlltoAll": _ALL_TO_ALL,
+    "ncclAllGather": _COLLECTIVE,
+    "ncclReduceScatter": _COLLECTIVE,
+    "ncclAllReduce": _COLLECTIVE,
+    "ncclBroadcast": _COLLECTIVE,
+    "ncclReduce": _COLLECTIVE,
+}
 
 
 @frozen
@@ -293,7 +289,7 @@ def _behind(calls: ThreadCalls, payloads: CallPayloads, launch_ns: IntArray) -> 
     outermost group.
     """
     at, ends_group, alone = calls.open_at(launch_ns)
-    exchanges, group = alone & (calls.code[at] < _COLLECTIVE), calls.group
+    exchanges, group = alone & (calls.code[at] != _COLLECTIVE), calls.group
     counts = []
     for code in (_SEND, _RECEIVE, _ALL_TO_ALL):
         until = sums_before(calls.code == code)

@@ -16,7 +16,7 @@ from heuristics.facts.dictionary import enter
 from heuristics.result.configured import Setting
 from heuristics.result.result import Result
 from traces.limits import Limit
-from traces.missing import known, of_known
+from traces.missing import known, of_known, sole
 from traces.sections.rank import Rank
 from traces.sections.tables import Group, LedgerRow
 from traces.sections.trace import Trace
@@ -117,10 +117,7 @@ def differing(base: T | None, new: T | None) -> tuple[T, T] | None:
 
 def only_one(values: set[T | None]) -> T | None:
     """The one that is known; None where there is none, or more than one."""
-    known_ones = values - {None}
-    if len(known_ones) == 1:
-        return known_ones.pop()
-    return None
+    return sole(values - {None})
 
 
 def same_recorder(base: Subject, new: Subject) -> bool:

@@ -33,6 +33,7 @@ from reports.rows import each, those
 from traces.cures import cure
 from traces.limits import MOST, NEARLY_ALL, WALL
 from traces.missing import known
+from traces.names.kernels import GRAPH_REPLAY
 from traces.recording.recorder import TORCH, recorded_by
 from traces.spelling import counted, percent
 
@@ -71,8 +72,8 @@ def find_out(result: Result) -> Iterator[Step]:
             yield _look(how, result, part.frac)
         looks = (_look(_how(found), result) for found in findings(result))
         yield from {look.title: look for look in looks}.values()
-        busy = telling_rank(result).budget_frac.compute if judged and result.ranks else 0.0
-        if not (part or of_kernels or wall) and busy >= NEARLY_ALL.value:
+        busy = _kernels_frac(result)
+        if judged and not (part or of_kernels or wall) and busy >= NEARLY_ALL.value:
             yield _look("compute", result, busy)
     curable = [open_wall for open_wall in open_walls(result) if is_cure(open_wall.cure)]
     lookup = those(curable, cure=cure(UNNAMED, recorder_kind(result)))
@@ -84,6 +85,15 @@ def find_out(result: Result) -> Iterator[Step]:
                 named = listed([*map(name_of, each(cured, "id"))])
             cures = filled(map(sentence, dict.fromkeys(each(cured, "cure"))))
             yield Step("", words(f"{how}, to judge {named}"), "", (), cures)
+
+
+def _kernels_frac(result: Result) -> float:
+    """How much of its time a rank computes by kernels that were recorded one by one."""
+    if not result.ranks:
+        return 0.0
+    rank = telling_rank(result)
+    replays_ns = (rank.compute_by_class_ns or {}).get(GRAPH_REPLAY, 0)
+    return (rank.budget_ns.compute - replays_ns) / rank.budget_ns.window
 
 
 def _how(wall: Wall) -> str:

@@ -1,20 +1,19 @@
-"""The one sentence of a run, what it rests on, and the lines under it: recording, waits for
-batches.
-"""
+"""The one sentence of a run, what it rests on, and the lines under it."""
 
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import Final, get_args
+from typing import Final
 
 from heuristics.result.judged import Bucket, Wall
 from heuristics.result.result import Result, late_rank
 from heuristics.walls.verdict import by_family
 from reports.content.analysis.addresses import address_words
+from reports.content.analysis.batches import data_line, input_share
 from reports.content.analysis.called import called
 from reports.content.analysis.hang import hang_words, leading_hang
 from reports.content.analysis.late import late_words, leading
-from reports.content.analysis.times import all_windows_ns, scale_of, telling_rank
+from reports.content.analysis.times import all_windows_ns, telling_rank
 from reports.content.analysis.unproven import (
     Own,
     Unused,
@@ -39,66 +38,16 @@ from reports.content.blocks import Headline, Tone, Words, filled, words
 from reports.content.names import beyond, is_set, name_of, optional, sentence, when
 from reports.measures import measures, words_of
 from reports.rows import each, those
-from traces.account.calls import PAUSE
 from traces.limits import HALF_A_WALL, LITTLE, NEARLY_ALL, QUARTER, WALL
 from traces.missing import known
-from traces.names.in_use import Loader
 from traces.sections.rank import Rank
-from traces.sections.work import DataLoading
-from traces.spelling import duration, in_ms, percent
+from traces.spelling import in_ms, percent
 
-DATA: Final = "data"
 _OF_THE_HOST: Final = {"host_overhead", "memory"}
 """Walls of a late host, its allocator included: its code is then named.
 
 Of one rank: where there are several, the room is for who waits for whom.
 """
-
-
-def data_line(result: Result, walls: list[Wall]) -> str:
-    """How steps wait for their batches where a wall is of data, and what the input copies show.
-
-    Beside other walls, or none, copies are told of where many are exposed.
-    """
-    rank = telling_rank(result)
-    loading, share = rank.data_loading, _input_share(rank)
-    if not loading or share is None:
-        return ""
-    is_wall = any((wall.cost_by_kind_ns or {}).get(DATA) for wall in walls)
-    waits = when(is_wall, _waits(rank, loading))
-    if share < (LITTLE if is_wall else HALF_A_WALL).value:
-        return waits
-    text = f"{waits} Exposed copies of the input take {percent(share)}"
-    pageable = known(loading.input_copies_pageable)
-    if pageable is not None:
-        text += f", from {'pageable' if pageable else 'pinned'} memory"
-    return f"{text}.".strip()
-
-
-def _input_share(rank: Rank) -> float | None:
-    """Of exposed copies of input; None without steps, where nothing tells input from weights."""
-    if not rank.data_loading or not rank.steps.found:
-        return None
-    return rank.data_loading.input_copies_exposed_ns / rank.budget_ns.window
-
-
-def _waits(rank: Rank, loading: DataLoading) -> str:
-    count, steps, absent = known(loading.workers), len(rank.steps.used), rank.absent_ns
-    if not loading.waiting_steps:
-        return ""
-    if count is None or not absent or loading.workers_named:
-        workers = f", which {count} workers load" if loading.workers_named else ""
-        long = f"over {duration(PAUSE.whole)} for their batch{workers}"
-        return f"{loading.waiting_steps} of {steps} steps wait {long}."
-    if count == 1:
-        waits = scale_of(rank).ms(absent.launch_starved.get(DATA, 0))
-        of_torch = {*(rank.detected.in_use or ())}.isdisjoint(get_args(Loader))
-        few = of_torch and not loading.loads_apart
-        workers = when(few, ": one worker or none, by the rhythm")
-        return f"Each step waits {waits} ms for its batch{workers}."
-    ordinal, number = words_of("ordinal").get(f"{count}"), words_of("number").get(f"{count}", count)
-    which = f"Every {ordinal} step" if ordinal else f"One step in {count}"
-    return f"{which} waits longest: {number} workers, by the rhythm."
 
 
 MOST: Final = 0.8
@@ -108,7 +57,6 @@ it."""
 _OWN: Final = "BOUND BY ITS OWN KERNELS"
 _BANDWIDTH: Final = "BOUND BY MEMORY BANDWIDTH"
 _COPIES: Final = "BOUND BY COPIES"
-_COPIED: Final = "exposed copies"
 _MOST_IN: Final[dict[Bucket, str]] = {
     "exposed_copy": _COPIES,
     "exposed_comm": "MOSTLY COMMUNICATION",
@@ -126,6 +74,7 @@ _FORCED: Final = (
 def headline(result: Result) -> Headline:
     slowing, first, tone = findings(result), "", Tone.NOTICE
     said: str | Words
+    led: Unused | None = None  # the copies that lead beside walls
     likely, part, own = likely_communication(result), unused(result), own_compute(result)
     classes, judged, streams = _classes(result), not nothing_judged(result), by_bandwidth(result)
     beside = f"Beside it: {_named(slowing)}." if slowing else _nearest(result)
@@ -153,7 +102,8 @@ def headline(result: Result) -> Headline:
     elif classes and judged and dearest_frac(result) < QUARTER.value:
         label, said, classes = "MOSTLY COMPUTE", f"{sentence(classes)} {beside}", ""
     elif slowing:
-        label, said, tone = "SLOWED BY", _named(slowing, _recurring(result, part)), Tone.BAD
+        led, label, tone = _leading_copies(result, part), "SLOWED BY", Tone.BAD
+        said = _named(slowing, led)
     elif not judged and not shows_part(result, part):
         label = _UNSTEADY if is_cold(result) else "NOT JUDGED"
         said = _unjudged(result)
@@ -175,10 +125,7 @@ def headline(result: Result) -> Headline:
     under, rank = list[str | Words](), telling_rank(result)
     if result.verdict.startup_ns and label != _UNSTEADY:
         under.append(_startup(result))
-    of_copies = label == _COPIES or str(said).startswith(_COPIED)
-    has_said = of_copies or (_input_share(rank) or 0.0) >= HALF_A_WALL.value
-    if slowing and part is not None and not has_said:
-        under.append(part_of_time(result, part))
+    under.append(when(slowing and not led and label != _COPIES, _beside_walls(result, part)))
     if own and label != _OWN:
         under.append(words("Most of the time is compute: ", *_takes(own)))
     elif not own and label != _BANDWIDTH and judged:
@@ -229,7 +176,7 @@ def _largest_part(result: Result, part: Unused) -> tuple[str, str]:
         text = part_of_time(result, part)
         if part.bucket in _MOST_IN and part.frac >= HALF:
             return _MOST_IN[part.bucket], f"{text} {_open(result)}"
-        if part.bucket == "exposed_copy" and _recurring(result, part):
+        if part.bucket == "exposed_copy" and _leading_copies(result, part):
             return "SLOWED BY", f"{_named([], part)}. {_nearest(result)}{_open(result)}"
         text += f" {_nearest(result)}{_open(result)}"
         if part.bucket == "idle" and part.frac >= HALF and held_by(result) == "stalled":
@@ -247,16 +194,27 @@ def _open(result: Result, besides: Wall | None = None) -> str:
     return optional("Not judged: {}.", named, ", ".join)
 
 
-def _recurring(result: Result, part: Unused | None) -> Unused | None:
-    """A part of steps; without them it may be what is done once."""
-    return part if telling_rank(result).steps.found else None
+def _leading_copies(result: Result, part: Unused | None) -> Unused | None:
+    """Exposed copies of steps that take more than any wall costs; without steps they may be what is
+    done once.
+    """
+    if part and part.frac > dearest_frac(result) and telling_rank(result).steps.found:
+        return part
+    return None
 
 
-def _named(walls: list[Wall], copied: Unused | None = None) -> str:
-    """`copied`: exposed copies, the first where no wall costs more."""
+def _beside_walls(result: Result, part: Unused | None) -> str:
+    """The time that no wall explains, unless the input's copies, which are told apart, are it."""
+    if part is None or (input_share(telling_rank(result)) or 0.0) >= HALF_A_WALL.value:
+        return ""
+    return part_of_time(result, part)
+
+
+def _named(walls: list[Wall], led: Unused | None = None) -> str:
+    """`led`: the exposed copies that lead."""
     named = [cause(wall) + optional(" ({})", wall.cost_frac, percent) for wall in walls]
-    if copied and copied.frac > max((known(wall.cost_frac) or 0.0 for wall in walls), default=0.0):
-        named.insert(0, f"{_COPIED} ({percent(copied.frac)})")
+    if led:
+        named.insert(0, f"exposed copies ({percent(led.frac)})")
     return " and ".join(named[:_NAMED]) + beyond(len(named), _NAMED, ", and {} more")
 
 

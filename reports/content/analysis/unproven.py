@@ -31,6 +31,22 @@ _UNUSED: Final[dict[Bucket, tuple[WallId, ...]]] = {
 """Time that is not compute -> the walls that it may be, the likelier first."""
 
 
+_PRODUCTS: Final = frozenset(f"compute.{name}" for name in ("gemm", "grouped_gemm", "attention"))
+_MULTIPLIES: Final = _PRODUCTS | {"compute.convolution"}
+_PASSES: Final = frozenset(
+    f"compute.{name}"
+    for name in (
+        "activation",
+        "elementwise",
+        "layout",
+        "loss",
+        "memory",
+        "norm",
+        "pool",
+        "quantize",
+        "softmax",
+    )
+)
 Streams = Literal["vector_products", "passes"]
 _WIDE: Final = "wide_matrix_frac"
 """The measure that tells of matrix work in FP32 or TF32."""
@@ -122,10 +138,7 @@ def own_compute(result: Result) -> Own | None:
     trains, times_ns = known(rank.detected.training_step), Counter[str]()
     threads = dict[str, int | None]()
     for row in rank.kernel_table.rows:
-        of_library = (
-            words_of("moves").get(row.key) == "products"
-            and classify_kernel(row.name).subclass != "own"
-        )
+        of_library = row.key in _PRODUCTS and classify_kernel(row.name).subclass != "own"
         if row.key.startswith("compute.") and not (trains or of_library):
             name = kernel_name(row.name, WHOLE_NAME)
             times_ns[name] += row.work_ns
@@ -151,10 +164,10 @@ def by_bandwidth(result: Result) -> tuple[Streams, float] | None:
     for rank in result.ranks[:1]:
         sms, trains = known(rank.sm.sm_count) or 0, known(rank.detected.training_step)
         for row in rank.kernel_table.rows:
-            fills, moves = prod(known(row.grid) or (sms,)) >= sms, words_of("moves").get(row.key)
-            if moves == "passes" and fills and row.work_ns >= SHORT.value * row.count:
+            fills = prod(known(row.grid) or (sms,)) >= sms
+            if row.key in _PASSES and fills and row.work_ns >= SHORT.value * row.count:
                 times_ns["passes"] += row.work_ns
-            elif moves in ("products", "convolution"):
+            elif row.key in _MULTIPLIES:
                 is_vector = not trains and classify_kernel(row.name).subclass == "gemv"
                 times_ns["vector_products" if is_vector else "products"] += row.work_ns
         largest = not trains and wall_frac < QUARTER.value

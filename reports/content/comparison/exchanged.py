@@ -8,7 +8,7 @@ from typing import Final
 from heuristics.result.compared import Compared, Exchange, Worked
 from reports.content.blocks import Cells, Code, Sentence, Table, Term
 from reports.content.comparison.difference import longest_ns, moved, per_step
-from reports.content.names import kernel_name, name_of, statement
+from reports.content.names import WHOLE_NAME, kernel_name, name_of, statement
 from reports.content.tables import shaped
 from reports.measures import words_of
 from reports.rows import each
@@ -18,7 +18,6 @@ from traces.spelling import in_ms, milliseconds, printable
 
 Side = tuple[Worked, ...]
 _LINES: Final = 3
-_WHOLE: Final = 400
 _NAMED: Final = 2
 
 
@@ -86,7 +85,7 @@ def _name(worked: Worked, other: Worked | None = None) -> str:
     is_alike = name.partition("_")[0] == theirs.partition("_")[0]
     if name != theirs and not (is_alike and name.endswith("...")):
         return name
-    return beside(printable(worked.name, _WHOLE), printable(other.name, _WHOLE))
+    return beside(printable(worked.name, WHOLE_NAME), printable(other.name, WHOLE_NAME))
 
 
 def exchange_table(compared: Compared) -> Table:

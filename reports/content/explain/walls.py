@@ -17,7 +17,6 @@ from heuristics.walls import JUDGES
 from reports.content.blocks import Blocks, Code, Items, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence, sentences
 from reports.content.names import name_of, optional
-from reports.measures import words_of
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.sections.tables import WallId
@@ -70,6 +69,21 @@ def _value(limit: Limit) -> str:
 
 
 _JUDGE: Final = dict(zip(WALL_IDS, JUDGES, strict=True))
+_EVERY_WALL: Final = (
+    "traces.limits:WALL",
+    "traces.limits:HALF_A_WALL",
+    "traces.limits:LITTLE",
+    "traces.limits:FEWEST",
+    "heuristics.walls.verdict:NEAR",
+)
+"""The limits that every wall is held against."""
+_MEASURED: Final[dict[WallId, tuple[str, ...]]] = {
+    "memory": ("traces.account.host:LARGE", "traces.measure.host_copies:RECURS"),
+    "communication": (),
+    "host_overhead": ("traces.account.waits:TOKEN_COUNT", "traces.limits:LATENCY"),
+    "compute": ("traces.limits:LATENCY",),
+}
+"""Limits of measuring that decide what counts as the wall's overhead."""
 
 
 def wall_topics() -> Iterator[Topic]:
@@ -89,9 +103,8 @@ def _wall(wall: WallId) -> Blocks:
     yield from sentence(
         optional("Where there is no wall, {} may still help: levers.", levers, ", ".join)
     )
-    held = {name: places.split() for name, places in words_of("wall_limits").items()}
-    yield from limit_items([*held["every"], *limits_in(judge.__name__), *held[wall]])
+    yield from limit_items([*_EVERY_WALL, *limits_in(judge.__name__), *_MEASURED[wall]])
     yield from limit_items(
-        held["first"],
+        ["traces.limits:MOST", "traces.limits:HALF_A_WALL"],
         "First what acts on most of the wall's cost; not what acts on less than half a wall of it",
     )

@@ -71,6 +71,16 @@ def test_a_range_in_which_the_host_launches_nothing_and_is_late_the_most_comes_f
     assert (" 1 Find what the host waits for in the range in which it launches nothing" in said) is found
 
 
+@pytest.mark.parametrize(("recorded", "found"), [("gemm", True), ("graph_replay", False)])
+def test_slow_kernels_are_to_be_found_only_where_kernels_were_recorded(recorded: str, found: bool) -> None:
+    """Compute is 95 % of each step: of kernels, or of graphs that were recorded whole."""
+    result = of("healthy")
+    (rank,) = result.ranks
+    rank = msgspec.structs.replace(rank, compute_by_class_ns={recorded: rank.budget_ns.compute})
+    steps = titles([*find_out(msgspec.structs.replace(result, ranks=(rank,)))])
+    assert ("Find which kernels are slow, and why" in steps) is found
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_who_the_others_wait_for_is_no_question_where_it_is_told(
     monkeypatch: pytest.MonkeyPatch, told: bool

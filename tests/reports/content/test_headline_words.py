@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from heuristics.result.result import Result
 from reports.content.analysis.about import facts
-from reports.content.analysis.headline import data_line, headline
+from reports.content.analysis.batches import data_line
+from reports.content.analysis.headline import headline
 from reports.content.analysis.step import outside
 from reports.content.blocks import Sentence
 from reports.content.names import plain
