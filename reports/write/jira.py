@@ -17,7 +17,6 @@ from reports.write.markup import (
     TEXT_WIDTH,
     Item,
     Marked,
-    Markup,
     Said,
     Writer,
     shown_line,
@@ -63,8 +62,8 @@ def _row(border: str, cells: Sequence[str]) -> str:
     return border + border.join(cell or " " for cell in cells) + border
 
 
-class Jira(Markup):
-    """Jira's spelling."""
+class Jira:
+    """Jira's spelling; what each is for stands with GitHub's."""
 
     folds_last = True
 
