@@ -73,8 +73,7 @@ PLAIN: Final = Head()
 
 @frozen
 class View:
-    """How a page is written: `width` in columns, 0 for no limit; `rows`: lines of a first screen at
-    most.
+    """How a page is written: `width` in columns; `rows`: lines of a first screen at most.
 
     `keys`: a term with its key beside it. `timelines`: an HTML page draws them; they are most of
     its bytes.

@@ -52,13 +52,11 @@ def plain(text: str, style: str = "") -> Text:
     return Text(printable(text, len(text)), style=style)
 
 
-def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None) -> Lines:
-    """Lines no wider than `width` but for words that are; `hanging` indents those after the
-    first.
+def wrapped(line: Text, width: int, first: str = "", hanging: str = "") -> Lines:
+    """Lines no wider than `width` but for words that are; `hanging` indents those after the first,
+    without it blanks as wide as what begins that.
     """
-    indent = " " * len(first) if hanging is None else hanging
-    if not width:
-        return [plain(first) + line]
+    indent = hanging or " " * len(first)
     room, breaks, used = max(_LEAST, width - max(len(first), len(indent))), [], 0
     for word in _WORD.finditer(line.plain):
         if used and used + cell_len(word[0].rstrip()) > room:
@@ -72,9 +70,7 @@ def wrapped(line: Text, width: int, first: str = "", hanging: str | None = None)
     return [plain(indent if place else first) + piece for place, piece in enumerate(folded)]
 
 
-def shortened(
-    line: Text, width: int, most: int, first: str = "", hanging: str | None = None
-) -> Lines:
+def shortened(line: Text, width: int, most: int, first: str = "") -> Lines:
     """The same in not more than `most` lines, 0 for all, by leaving out whole sentences or items at
     its end.
 
@@ -87,9 +83,9 @@ def shortened(
         depth += (mark[0] in "([{") - (mark[0] in ")]}")
         if mark["end"] and not quoted and depth <= 0:
             ends.append(mark.start() + 1)
-    lines = wrapped(line, width, first, hanging)
+    lines = wrapped(line, width, first)
     while most and len(lines) > most and ends:
-        lines = wrapped(line[: ends.pop()] + plain(" ..."), width, first, hanging)
+        lines = wrapped(line[: ends.pop()] + plain(" ..."), width, first)
     return lines
 
 
@@ -99,7 +95,7 @@ def continued(line: str, width: int, indent: str) -> Lines:
     It breaks between words, never within quotes. What is in parentheses is for people: it is
     wrapped.
     """
-    if not width or len(indent) + len(line) <= width:
+    if len(indent) + len(line) <= width:
         return [plain(indent + line, "cyan")]
     if line.startswith(_ASIDE):
         return wrapped(plain(line, "cyan"), width, indent)
@@ -135,10 +131,9 @@ _MOST_ROWS: Final = 40
 
 
 def bar_lines(bar: Bar, view: View, most: int) -> Lines:
-    width = (view.width or 80) - 1
     label = f"{bar.title}  "
     # each piece at least one character, the largest takes what rounding leaves
-    room = min(width, 120) - len(label) - len(bar.pieces) - 1
+    room = min(view.width - 1, 120) - len(label) - len(bar.pieces) - 1
     drawn = plain(label, "bold") + plain("|")
     cells = [max(1, round(piece.share * room)) for piece in bar.pieces]
     if cells:
@@ -159,7 +154,6 @@ def bar_lines(bar: Bar, view: View, most: int) -> Lines:
 
 def table_lines(table: Table, view: View, longest: int) -> Lines:
     """The table; `longest`: how many lines a row may take, 0 for all that it needs."""
-    width = view.width or 200
     rows = list(filter(None, (*table.rows[:_MOST_ROWS], table.total)))
     cells = []
     for row in rows:
@@ -169,7 +163,7 @@ def table_lines(table: Table, view: View, longest: int) -> Lines:
         ]
         texts[0] = plain("  " * row.depth) + texts[0]
         cells.append(texts)
-    grid = _grid(table, cells, width)
+    grid = _grid(table, cells, view.width)
     lines = []
     heads = [plain(column.title, "dim") for column in table.columns]
     if not heads[0].plain:

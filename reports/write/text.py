@@ -132,7 +132,7 @@ def _lines(page: Page, view: View, room: Room) -> Lines:
 def _head(page: Page, view: View) -> Lines:
     title, facts = text_of(page.title, view, "bold"), text_of(page.facts, view)
     lines = [title + plain("   ") + facts]
-    if view.width and lines[0].cell_len > view.width:
+    if lines[0].cell_len > view.width:
         lines = [*wrapped(title, view.width), *wrapped(facts, view.width)]
     for note in page.note:
         lines += wrapped(text_of((note,), view), view.width)
@@ -147,7 +147,7 @@ def block_lines(block: Block, view: View, room: Room) -> Lines:
             label = optional(f"{{:<{_LABEL - 2}}}  ", block.label)
             text = text_of(block.said, view, words_of("tone_style")[block.tone])
             most = 0 if block.whole or not label else room.lines
-            return shortened(text, view.width, most, label, " " * len(label))
+            return shortened(text, view.width, most, label)
         case blocks.Items():
             return _items_lines(block, view, room)
         case blocks.Table():
@@ -160,7 +160,7 @@ def block_lines(block: Block, view: View, room: Room) -> Lines:
             return [*map(plain, map("  {}".format, block.lines))]
         case blocks.Command():
             text = plain(block.said)
-            if view.width and text.cell_len + 2 + len(block.line) > view.width:
+            if text.cell_len + 2 + len(block.line) > view.width:
                 return [*wrapped(text, view.width), *continued(block.line, view.width, "  ")]
             return [text + plain("  ") + plain(block.line, "cyan")]
         case blocks.Fold():
@@ -223,7 +223,7 @@ def _step_lines(place: int, step: Step, view: View, room: Room) -> Lines:
     number = f"  {place}  "
     saves = plain(step.saves, when(step.replayed and step.high is not None, "green"))
     saves += plain(optional("  [{}]", step.id), "dim")
-    width = min(view.width or 100, 100)
+    width = min(view.width, 100)
     lines = wrapped(text_of(step.title, view, "bold"), width, number)
     if lines[-1].cell_len + 2 + saves.cell_len > width:
         lines.append(plain(""))

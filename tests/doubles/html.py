@@ -20,7 +20,7 @@ VOID = {"meta", "rect", "path", "circle", "link", "img", "br", "wbr", "input"}
 
 def page_of(document: Document) -> str:
     """The page of a result's document."""
-    return write_analysis_html(decode(document, Result), View(0), PLAIN)
+    return write_analysis_html(decode(document, Result), View(), PLAIN)
 
 
 class Elements(HTMLParser):

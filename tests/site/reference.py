@@ -16,7 +16,6 @@ from reports.write.github import GitHub
 from reports.write.markup import Writer
 from tests.places import ROOT
 
-NO_LIMIT: Final = View(width=0)
 SHORT: Final = "---\ntocdepth: 2\n---\n\n"
 """Before a page of many words: beside it stand their names alone."""
 
@@ -116,7 +115,7 @@ def entry(name: str) -> str:
     match page.blocks:
         case [Part(title, blocks)] if page.facts == (title,):
             page = replace(page, blocks=blocks)
-    return Writer(page, NO_LIMIT, SiteMarkup()).write()
+    return Writer(page, View(), SiteMarkup()).write()
 
 
 def _section(name: str, made: dict[str, Any]) -> str:
