@@ -99,12 +99,12 @@ def _sets(fix: Fix) -> bool:
 def _about(result: Result, fix: Fix) -> Lines:
     yield f"{fix.id} {fix.title}"
     yield f"Evidence: {_evidence(result, fix.wall)}."
-    if gain := known(fix.gain_frac):
+    if gain := fix.gain_frac:
         is_most = "at most" if fix.gain_replayed else "not replayed. Acts on"
         yield f"Gain: {is_most} {percent(gain[1])} of the step."
     for answer in answer_words(fix.checked):
         yield f"Checked: {answer}"
-    if room := known(fix.room):
+    if room := fix.room:
         yield f"Memory: {room.because}."
     yield from fix.how
     for precondition in fix.preconditions:
@@ -117,7 +117,7 @@ def _about(result: Result, fix: Fix) -> Lines:
 def _evidence(result: Result, wall_id: WallId) -> str:
     for wall in those(result.walls, id=wall_id):
         if (cost := known(wall.cost_frac)) is not None:
-            kinds = known(wall.cost_by_kind_ns) or {}
+            kinds = wall.cost_by_kind_ns or {}
             most = optional(
                 " (most of it {})", max(kinds, key=kinds.__getitem__, default=None), name_of
             )

@@ -44,7 +44,7 @@ def command(
     """
 
     def made(function: Command) -> Command:
-        parameters, requests = list[Parameter](), dict[str, tuple[type, list[str]]]()
+        parameters, requests = [], {}
         for name, parameter in signature(function, eval_str=True).parameters.items():
             if get_origin(parameter.annotation) is partial:
                 (request,) = get_args(parameter.annotation)

@@ -80,7 +80,7 @@ def plan_targets(
         targets.append(target)
     if len(targets) > 1 and len({*each(targets, "path")}) == 1:
         raise UsageError(f"several formats cannot all go to {output!r}. Give -o . or -o FOLDER/.")
-    folders = set[Path]()
+    folders = set()
     for target in targets:
         if target.path:
             _check(target.path, traces, force or (target.is_named and _is_special(target.path)))

@@ -203,7 +203,7 @@ def row(
     id: str = "",
 ) -> BlockRow:
     """A row of cells or of single spans; a text in a column of numbers is a quantity."""
-    cells_made = list[Cell]()
+    cells_made = []
     for place, entry in enumerate(cells):
         if isinstance(entry, str) and place in numbers:
             entry = Quantity(entry)

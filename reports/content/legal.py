@@ -144,7 +144,7 @@ def other_program(configuration: Configuration) -> str:
     # loads readers of configurations, which a page without one need not
     from traces.settings.trainers import program_name
 
-    return program_name(known(configuration.framework) or "")
+    return program_name(configuration.framework or "")
 
 
 def legal_words(result: Result, configuration: Configuration) -> str:

@@ -73,7 +73,7 @@ def first_step(result: Result, finding: str = "") -> Moment:
 
 def _wall(result: Result, name: str) -> Wall:
     walls: dict[str, Wall] = {wall.id: wall for wall in result.walls}
-    of_fixes: dict[str, str] = {fix.id.lower(): fix.wall for fix in result.fixes}
+    of_fixes = {fix.id.lower(): fix.wall for fix in result.fixes}
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     for id in (plain, of_fixes.get(name.strip().lower(), "")):
         if wall := walls.get(id):

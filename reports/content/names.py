@@ -283,7 +283,7 @@ def short_code(whole: str, short: str = "") -> Code:
 
 def names_apart(names: Sequence[str]) -> dict[str, str]:
     """Whole names shortened; those that would read alike by where they begin to differ."""
-    short, half = dict[str, str](), KERNEL_WIDTH // 2 - 3
+    short, half = {}, KERNEL_WIDTH // 2 - 3
     for name in names:
         short[name] = shortened(name)
         alike = {other for other in names if shortened(other) == short[name]}

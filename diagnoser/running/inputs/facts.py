@@ -50,7 +50,7 @@ def with_facts(asked: "partial[R]", wanted: bool, of_place: bool = False) -> "pa
     facts = facts_near(Path.cwd()) if wanted else None
     if facts is None:
         return asked
-    typed, about, files, fact_names = asked.keywords, dict[str, object](), dict[str, Path](), []
+    typed, about, files, fact_names = asked.keywords, {}, {}, []
     for name, value in facts.about.items():
         if name not in typed["about"] and (OPTIONS[name].is_of_place or not of_place):
             about[name] = value

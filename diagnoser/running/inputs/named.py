@@ -114,7 +114,7 @@ def recordings_in(folder: Path) -> list[Path]:
     """
     files = [*filter(Path.is_file, entries_in(folder, *REPORTS, *EXPORTS, *_KINETO))]
     reports = {_stem(path): path for path in files if path.name.endswith(REPORTS)}
-    left_out = set[Path]()
+    left_out = set()
     for path in files:
         if path.name.endswith(_KINETO):
             if not _is_kineto(path):

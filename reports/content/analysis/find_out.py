@@ -130,7 +130,7 @@ def with_finds(result: Result, steps: list[Step]) -> list[Step]:
         steps = _placed(result, steps, how, part.frac)
     steps = [*_of_kernels(result), *steps]
     planned = {*each(result.fixes, "wall")}
-    for wall in sorted(result.walls, key=lambda wall: known(wall.cost_frac) or 0.0):
+    for wall in sorted(result.walls, key=lambda wall: wall.cost_frac or 0.0):
         cost = known(wall.cost_frac)
         if wall.outcome != "finding" or cost is None or not planned:
             continue

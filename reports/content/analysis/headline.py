@@ -147,7 +147,7 @@ def _classes(result: Result) -> str:
     rank = telling_rank(result)
     named = {*each(findings(result), "id"), *each(open_walls(result), "id")}
     part = rank.budget_frac.compute
-    if known(rank.detected.training_step) or "compute" in named or part < HALF:
+    if rank.detected.training_step or "compute" in named or part < HALF:
         return ""
     return _large_classes(rank)
 
@@ -247,7 +247,7 @@ def cause(wall: Wall) -> str:
     itself.
     """
     kinds, small = wall.cost_by_kind_ns or {}, " too small to fill the GPU"
-    classes = set[str]()
+    classes = set()
     if wall.id == "compute":
         classes.update(each(those(measures().values(), group="class"), "name"))
     if kind := main_kind(wall, HALF):
@@ -272,7 +272,7 @@ def _startup(result: Result) -> str:
 
 def starts_up(result: Result) -> bool:
     """Whether start-up takes a quarter of what was recorded, and the first wall costs no more."""
-    costs = sum(known(wall.cost_ns) or 0 for wall in findings(result)[:1])
+    costs = sum(wall.cost_ns or 0 for wall in findings(result)[:1])
     return result.verdict.startup_ns >= max(costs, QUARTER.value * all_windows_ns(result), 1)
 
 
@@ -342,7 +342,7 @@ def _under(result: Result) -> Iterator[str]:
     waits = (late and late.exposed_frac) or 0.0
     if waits >= HALF and those(walls, id="communication"):
         yield f"{percent(waits)} of the exposed communication is waiting for a late rank."
-    retried, later = known(rank.memory.allocator_retry_frac), len(rank.steps.used) - 1
+    retried, later = rank.memory.allocator_retry_frac, len(rank.steps.used) - 1
     if retried and those(walls, id="memory"):
         in_steps = f"{round(retried * later)} of {later} steps after the first"
         yield f"GPU memory is freed and taken again in {in_steps}."

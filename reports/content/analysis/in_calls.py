@@ -29,11 +29,11 @@ def called_step(result: Result, acts: str, wall: str) -> Step | None:
     rank = telling_rank(result)
     if wall != "memory" and (waited := _waited_step(rank, acts)):
         return waited
-    addresses, window_ns = known(rank.addresses), rank.budget_ns.window
+    addresses, window_ns = rank.addresses, rank.budget_ns.window
     if not addresses:
         return None
     times_ns, longest = Counter[str](), dict[str, tuple[int, str]]()
-    callers: list[Address | HostCall] = [*(known(addresses.calls) or ()), *addresses.hosts]
+    callers: list[Address | HostCall] = [*(addresses.calls or ()), *addresses.hosts]
     for caller in callers:
         if kind := kind_of_call(caller.name):
             times_ns[kind] += caller.starved_ns

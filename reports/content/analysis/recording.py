@@ -21,7 +21,6 @@ from reports.content.names import (
 from reports.content.tables import shaped
 from reports.redaction import redaction_words
 from reports.result.codec import gaps
-from traces.missing import known
 from traces.recording.recorder import recorded_by
 from traces.sections.trace import Trace
 from traces.spelling import percent
@@ -57,8 +56,8 @@ def _trace(trace: Trace) -> Iterator[Words]:
     recorder = recorded_by(trace.kind)
     origin = recorder.name
     if "version" not in recorder.never:
-        origin += f" {known(trace.exporter_version) or 'of unknown version'}"
-    read = f"schema {known(trace.schema) or 'none'}, read by {trace.reader}"
+        origin += f" {trace.exporter_version or 'of unknown version'}"
+    read = f"schema {trace.schema or 'none'}, read by {trace.reader}"
     yield words(Code(trace.name), f": {origin}, {read}")
     capture, longer = trace.capture, "The recorded step is {} longer than one without the profiler"
     notes = (

@@ -71,7 +71,7 @@ def _unused(steps: Steps) -> list[Dropped]:
 
 
 def _hiccups(steps: Steps) -> str:
-    usual_ns = known(steps.median_ns) or 1
+    usual_ns = steps.median_ns or 1
     more = [step.length_ns / usual_ns - 1 for step in steps.dropped if step.index in steps.slow]
     by = " to ".join(dict.fromkeys((percent(min(more)), percent(max(more)))))
     name = f"{when(min(more) >= QUARTER.value, 'far ')}longer {stretch_name(steps)}"

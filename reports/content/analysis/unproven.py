@@ -111,7 +111,7 @@ def findings(result: Result) -> list[Wall]:
 
 def dearest_frac(result: Result) -> float:
     """What the wall that costs most costs; 0 where none is proven."""
-    return max((known(wall.cost_frac) or 0.0 for wall in findings(result)), default=0.0)
+    return max((wall.cost_frac or 0.0 for wall in findings(result)), default=0.0)
 
 
 @frozen
@@ -135,7 +135,7 @@ def own_compute(result: Result) -> Own | None:
     if may_communicate or not result.ranks:
         return None
     rank = telling_rank(result)
-    trains, times_ns = known(rank.detected.training_step), Counter[str]()
+    trains, times_ns = rank.detected.training_step, Counter[str]()
     threads = dict[str, int | None]()
     for row in rank.kernel_table.rows:
         of_library = row.key in _PRODUCTS and classify_kernel(row.name).subclass != "own"
@@ -162,9 +162,9 @@ def by_bandwidth(result: Result) -> tuple[Streams, float] | None:
     """
     times_ns, wall_frac = Counter[Streams | Literal["products"]](), dearest_frac(result)
     for rank in result.ranks[:1]:
-        sms, trains = known(rank.sm.sm_count) or 0, known(rank.detected.training_step)
+        sms, trains = rank.sm.sm_count or 0, rank.detected.training_step
         for row in rank.kernel_table.rows:
-            fills = prod(known(row.grid) or (sms,)) >= sms
+            fills = prod(row.grid or (sms,)) >= sms
             if row.key in _PASSES and fills and row.work_ns >= SHORT.value * row.count:
                 times_ns["passes"] += row.work_ns
             elif row.key in _MULTIPLIES:
@@ -180,7 +180,7 @@ def by_bandwidth(result: Result) -> tuple[Streams, float] | None:
 
 
 def _threads(kernel: Kernel) -> int | None:
-    grid, block = known(kernel.grid), known(kernel.block)
+    grid, block = kernel.grid, kernel.block
     return prod(grid) * prod(block) if grid and block else None
 
 
@@ -248,7 +248,7 @@ def likely_communication(result: Result) -> tuple[Words, float] | None:
     """What is said of kernels of unknown class that are probably communication, and their share of
     a rank.
     """
-    share, first, names = 0.0, "", set[str]()
+    share, first, names = 0.0, "", set()
     for rank in result.ranks:
         probable = those(rank.unknown_kernels, probably_communication=True)
         names.update(each(probable, "name"))

@@ -2,7 +2,7 @@
 moved.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -13,7 +13,6 @@ from heuristics.result.compared import Compared, KernelDelta, LayerDelta, Side
 from heuristics.result.compared_ranks import ComparedRank, ComparedRun, LateState, Place
 from heuristics.result.compared_runs import Whole
 from reports.content.blocks import (
-    Block,
     Blocks,
     Cells,
     Code,
@@ -139,7 +138,7 @@ def details(compared: Compared) -> Iterator[Fold]:
     gaps = [
         words(Term(gap.path), f": {gap.reason}. To measure: {gap.cure}") for gap in compared.missing
     ]
-    folds: dict[str, Iterable[Block]] = {"sides": [_sides(compared)], "rows": _rows(compared)}
+    folds = {"sides": [_sides(compared)], "rows": _rows(compared)}
     for id_, shown in tables.items():
         if shown and shown.rows:
             folds[id_] = [shown]
@@ -211,7 +210,7 @@ def _wall(side: Side) -> str:
         if side.walls_told:
             return "none"
         return "not measurable"
-    return f"{name_of(wall)}, confidence {known(side.confidence) or 'unknown'}"
+    return f"{name_of(wall)}, confidence {side.confidence or 'unknown'}"
 
 
 def _rows(compared: Compared) -> Blocks:

@@ -167,7 +167,7 @@ def certain(compared: TwoRuns) -> set[str]:
     return {
         row.row
         for row in compared.attribution
-        if known(row.ci95_ns) and abs(row.delta_ns) > RERUN.value * max(row.base_ns, row.new_ns)
+        if row.ci95_ns and abs(row.delta_ns) > RERUN.value * max(row.base_ns, row.new_ns)
     }
 
 

@@ -23,7 +23,7 @@ class Move:
 
 def moves_of(compared: Compared, named: int) -> tuple[Move, ...]:
     """A bar for each of the first `named` parts, one for all others, and the whole; they add up."""
-    moves, end_ns, whole_ns = list[Move](), 0, compared.step_delta_ns
+    moves, end_ns, whole_ns = [], 0, compared.step_delta_ns
     for row in ranked(compared)[:named]:
         begin_ns, end_ns = end_ns, end_ns + row.delta_ns
         moves.append(Move(begin_ns, end_ns, hue_of(row.row)))

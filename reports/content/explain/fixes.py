@@ -41,7 +41,7 @@ def guide_topics(edition: Guidance) -> Iterator[Topic]:
     """Tables and rules of one edition, and rules that the other alone has."""
     for name, about in words_of("guide_table").items():
         yield Topic(name, f"table of the guide on {about}", partial(_table, name, edition))
-        editions, seen = table(name), set[str]()
+        editions, seen = table(name), set()
         for each_edition in dict.fromkeys((edition, *editions)):
             kind = f"rule of the guide on {about}, {each_edition}"
             for row in editions[each_edition]:

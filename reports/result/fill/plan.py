@@ -37,7 +37,7 @@ def fix(
     room: typed.Room | None = None,
 ) -> typed.Fix:
     """One change to try. `checked`: what each tier says of it; `room`: of one that moves memory."""
-    family, own = run.config.gpu_family, set[str]()
+    family, own = run.config.gpu_family, set()
     if family:
         own.add(family.name)
     # published measurements, those of the run's own GPU first

@@ -112,7 +112,7 @@ def write_comparison_html(compared: Compared, view: View, head: Head) -> str:
             why += (
                 replace(part, title=fold.title) for part in fold.blocks if isinstance(part, Table)
             )
-    strips, hues = strips_of(compared), set[str]()
+    strips, hues = strips_of(compared), set()
     for strip in strips:
         for hue, *_ in strip.pieces:
             hues.add(hue)
