@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
+from msgspec.structs import asdict
 
 from diagnoser import frames
 from reports.result.codec import Document, encode
@@ -111,12 +112,12 @@ class Diagnosis(FinishedResult):
     @property
     def walls(self) -> pd.DataFrame:
         """Memory, communication, host overhead and compute: what each costs at most."""
-        return frames.frame("walls", frames.walls(self.result))
+        return frames.frame("walls", map(asdict, self.result.walls))
 
     @property
     def fixes(self) -> pd.DataFrame:
         """What to change, in the order to try; settings of several lines have one a line."""
-        return frames.frame("fixes", frames.fixes(self.result))
+        return frames.frame("fixes", map(frames.fix_row, self.result.fixes))
 
     @property
     def ranks(self) -> pd.DataFrame:

@@ -96,15 +96,7 @@ def kernels(result: Result) -> Rows:
             yield {**_where(rank), **asdict(row), **dict(grid), "mean_ns": mean_ns}
 
 
-def walls(result: Result) -> Rows:
-    return map(asdict, result.walls)
-
-
-def fixes(result: Result) -> Rows:
-    return map(_fix, result.fixes)
-
-
-def _fix(fix: Fix) -> Row:
+def fix_row(fix: Fix) -> Row:
     least, most = fix.gain_frac or (None, None)
     knobs = {name: "\n".join(lines) or None for name, lines in asdict(fix.knobs).items()}
     return {**asdict(fix), **knobs, "gain_low_frac": least, "gain_high_frac": most}
@@ -121,11 +113,7 @@ def timeline(result: Result) -> Rows:
 
 
 def _spans(shown: Timeline) -> Rows:
-    def named(place: int) -> str | None:
-        if place >= 0:
-            return shown.names[place]
-        return None
-
+    names = dict(enumerate(shown.names))  # -1 has none
     for lane in shown.lanes:
         launches = lane.launch_ns or (None,) * len(lane.at_ns)
         for at_ns, length_ns, key, name, launch_ns in zip(
@@ -133,15 +121,15 @@ def _spans(shown: Timeline) -> Rows:
         ):
             launched = known(launch_ns)
             yield {
-                "lane": "gpu", "stream": lane.stream, "key": shown.keys[key], "name": named(name),
-                "start_ns": shown.start_ns + at_ns, "length_ns": length_ns,
+                "lane": "gpu", "stream": lane.stream, "key": shown.keys[key],
+                "name": names.get(name), "start_ns": shown.start_ns + at_ns, "length_ns": length_ns,
                 "launch_ns": None if launched is None else shown.start_ns + launched,
             }  # fmt: skip
     for host in shown.host:
         for at_ns, length_ns, name in zip(host.at_ns, host.length_ns, host.name, strict=True):
             yield {
-                "lane": host.kind, "thread": host.thread, "depth": host.depth, "name": named(name),
-                "start_ns": shown.start_ns + at_ns, "length_ns": length_ns,
+                "lane": host.kind, "thread": host.thread, "depth": host.depth,
+                "name": names.get(name), "start_ns": shown.start_ns + at_ns, "length_ns": length_ns,
             }  # fmt: skip
     if reasons := shown.reasons:
         for at_ns, length_ns, reason in zip(

@@ -79,7 +79,6 @@ def _of_host(match: Match) -> str | None:
     return f"{match[1]}[address]{match[2]}"
 
 
-Rules = tuple[tuple[Pattern, Instead], ...]
 _SECRETS: Final = (
     (_NAMED, _of_name),
     (_SHAPED, lambda _: "[withheld]"),

@@ -35,23 +35,18 @@ AT_ONCE: Final = Limit(2, "calls", "ours: each may take all the memory of a call
 _IMPORTED: Final = (
     "diagnoser.api",
     "diagnoser.agent.answers",
-    "diagnoser.running.pipeline",
     "numpy.random",
-    "diagnoser.running.comparison",
-    "diagnoser.running.configuration",
     "diagnoser.running.layouts",
     "heuristics.comparison.files.comparison",
     "heuristics.judging.checked",
     "heuristics.layouts.choose",
-    "reports.content.analysis",
     "reports.content.analysis.check",
     "reports.content.comparison",
-    "reports.content.comparison.files",
     "reports.content.explain.page",
     "reports.content.layouts",
     "reports.write.text",
 )
-"""What calls need, so that none has to import it."""
+"""What calls need, with all that these import, so that none has to import it."""
 
 
 class Calls:

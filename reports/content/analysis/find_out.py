@@ -147,7 +147,7 @@ def _mostly_startup(result: Result) -> bool:
     """Whether most of a recording without steps is start-up, so that nothing shows that the rest
     recurs.
     """
-    stepped = any(rank.steps.found for rank in result.ranks)
+    stepped = any(each(result.ranks, "steps.found"))
     return not stepped and result.verdict.startup_ns > MOST.value * all_windows_ns(result)
 
 

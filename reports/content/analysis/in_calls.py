@@ -9,6 +9,7 @@ from reports.content.analysis.times import scale_of, telling_rank
 from reports.content.blocks import Code, Step, Words, filled, words
 from reports.content.names import when
 from reports.measures import words_of
+from reports.rows import each
 from traces.account.waits import TOKEN_COUNT
 from traces.limits import MOST, WALL
 from traces.missing import known
@@ -80,7 +81,7 @@ def copied_step(result: Result, acts: str) -> Step | None:
     ways = copied_ns["memcpy_h2d"], copied_ns["memcpy_d2h"]
     if sum(ways) <= MOST.value * copied_ns.total():
         return None
-    if any(rank.steps.found for rank in result.ranks) and min(ways) >= WALL.value * sum(ways):
+    if any(each(result.ranks, "steps.found")) and min(ways) >= WALL.value * sum(ways):
         return _step("resident", acts)
     return _step("pin" if pageable else "ahead", acts)
 

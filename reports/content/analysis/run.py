@@ -15,6 +15,7 @@ from reports.content.analysis.late import NAMED, Names, costs_words, first_of, l
 from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
+    Blocks,
     Code,
     Entry,
     Headline,
@@ -58,7 +59,7 @@ _ALL: Final = 0.995
 these."""
 
 
-def run_lines(result: Result) -> Iterator[Sentence]:
+def run_lines(result: Result) -> Blocks:
     run, count = result.run, len(result.ranks)
     of_one = len(result.traces) == 1 == len({*known_of(result.ranks, "process")})
     if run and (run.collectives or not of_one):
@@ -74,7 +75,7 @@ def _names_in(result: Result) -> Names:
     return Names(partial(name_of_rank, result), partial(short_name, result))
 
 
-def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
+def lines_of(run: Run, names: Names, otherwise: str) -> Blocks:
     """The same of a run alone; `otherwise` stands in place of its steps where these are unknown."""
     yield _together(run, otherwise)
     yield from _late(run, names)
@@ -123,7 +124,7 @@ def _steps(run: Run, otherwise: str) -> str:
     return f"steps of {milliseconds(high_ns)} ms{when(spread, f', equal within {percent(spread)}')}"
 
 
-def _late(run: Run, names: Names) -> Iterator[Sentence]:
+def _late(run: Run, names: Names) -> Blocks:
     late, last = run.late, run.arrives_last
     if isinstance(late, Missing) and last:
         straggler_words = words(_last(names, last), f" Why is {unknown_words(late)}")
