@@ -21,8 +21,8 @@ def normal_lines(usual: Given) -> Blocks:
     """
     if isinstance(usual, Missing):
         yield statement(f"Unknown: {usual.reason}; {usual.cure}.", _LABEL)
-    elif value := usual:
-        yield statement(_line(value), _LABEL)
+    elif usual:
+        yield statement(_line(usual), _LABEL)
 
 
 def _line(usual: NormalThroughput) -> str:
@@ -49,8 +49,8 @@ def _range(low: float, high: float) -> str:
 
 def normal_details(usual: Given) -> Blocks:
     """The published runs, changes and differences that the range rests on."""
-    if value := usual:
-        yield from items("Published runs of this kind", value.published)
-        yield from items("Measured changes that are counted", value.counted)
-        yield from items("What else differs, and is not counted", value.not_counted)
-        yield from items("Sources of published runs", value.sources)
+    if usual:
+        yield from items("Published runs of this kind", usual.published)
+        yield from items("Measured changes that are counted", usual.counted)
+        yield from items("What else differs, and is not counted", usual.not_counted)
+        yield from items("Sources of published runs", usual.sources)

@@ -18,7 +18,7 @@ from reports.content.names import optional, plain, told
 from reports.measures import words_of
 from reports.rows import each, known_of
 from traces.frozen import frozen
-from traces.missing import known
+from traces.missing import OrMissing, known
 from traces.sections.rank import Rank
 from traces.sections.run import RankInRun, Run
 from traces.spelling import counted, in_ms, milliseconds, rounded
@@ -227,15 +227,15 @@ def pair_of(result: Result) -> RankPair | None:
 _TIMES: Final = "kernels, times those of ranks that do the same work"
 
 
-def _pair_figures(rank: Rank, in_run: RankInRun) -> Iterator[tuple[str, float | None]]:
-    """What a mean step of a rank is made of; None where it is unknown."""
+def _pair_figures(rank: Rank, in_run: RankInRun) -> Iterator[tuple[str, OrMissing[float]]]:
+    """What a mean step of a rank is made of."""
     steps, budget = max(1, len(rank.steps.used)), rank.budget_ns
     exposed_ns = known(budget.exposed_comm)
-    yield "step, ms", known(in_run.step_ns)
+    yield "step, ms", in_run.step_ns
     yield "compute, ms", budget.compute / steps
     yield "exposed communication, ms", None if exposed_ns is None else exposed_ns / steps
     yield "exposed copies, ms", budget.exposed_copy / steps
     yield "nothing ran, ms", budget.idle / steps
     yield "waited for others, ms", in_run.waited_ns
-    yield "others waited for it, ms", known(in_run.caused_ns)
-    yield _TIMES, known(in_run.device_factor)
+    yield "others waited for it, ms", in_run.caused_ns
+    yield _TIMES, in_run.device_factor
