@@ -8,7 +8,7 @@ from urllib.parse import quote
 from reports.content.blocks import Span
 from reports.content.page import Page, View
 from reports.write.danger import dangers
-from reports.write.markup import TEXT_WIDTH, Item, Marked, Said, Writer, shown_line, within
+from reports.write.markup import TEXT_WIDTH, Item, Marked, Markup, Said, Writer, shown_line, within
 from traces.limits import Limit
 from traces.patterns import compiled
 from traces.spelling import printable
@@ -47,28 +47,22 @@ def _entity(char: str) -> str:
     return f"&#{ord(char)};"
 
 
-class GitHub:
+class GitHub(Markup):
     """GitHub's spelling."""
 
     folds_last = False
-    """Whether folds stand after all else of their part, for want of an end of their own."""
 
-    plain = staticmethod(harmless)
-    """Text that reads as itself, with the blanks at its ends."""
+    def plain(self, text: str) -> str:
+        return harmless(text)
 
     def code(self, text: str, width: int = TEXT_WIDTH) -> str:
-        """A name in fixed width; longer than `width` it is cut in the middle.
-
-        As HTML, in which entities count, unlike in backticks.
-        """
+        """As HTML, in which entities count, unlike in backticks."""
         return f"<code>{harmless(text, width).strip()}</code>"
 
     def strong(self, spans: Sequence[Span], said: Said) -> str:
-        """Words that are seen first."""
         return f"**{said(spans)}**"
 
     def heading(self, level: int, marked: str) -> str:
-        """A heading: 1 is the page's."""
         return f"{'#' * min(level + 1, 6)} {marked}"
 
     def listed(self, items: Iterable[Item], is_numbered: bool) -> Marked:
@@ -81,28 +75,23 @@ class GitHub:
     def table(
         self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
     ) -> Marked:
-        """A table of marked cells; `numbers`: which columns stand to the right."""
         marks = ["--:" if number else ":--" for number in numbers]
         for cells in (titles, marks, *rows):
             yield f"| {' | '.join(cells)} |"
 
     def copied(self, lines: Sequence[str], language: str) -> Marked:
-        """Lines to copy, between fences longer than any run of backticks within, so that none of
-        them ends it.
-        """
+        """Between fences longer than any run of backticks within, so that none of them ends it."""
         shown = [*map(shown_line, lines)]
         longest = max(map(len, _FENCE.findall("\n".join(shown))), default=0)
         fence = "`" * max(3, longest + 1)
         yield from (f"{fence}{language}", *shown, fence)
 
     def picture(self, name: str, shows: str) -> str:
-        """The attached picture of that name, with what it shows for who does not see it.
-
-        By the name of a file beside the page, in which every character but the plainest is escaped.
+        """By the name of a file beside the page, in which every character but the plainest is
+        escaped.
         """
         return f"![{harmless(shows)}]({quote(os.fsencode(name))})"
 
     def folded(self, level: int, title: str, inside: Iterable[str]) -> Marked:
-        """What shows when a reader asks for it."""
         yield f"<details><summary>{harmless(title).strip()}</summary>"
         yield from (*inside, "", "</details>")

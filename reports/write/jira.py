@@ -17,6 +17,7 @@ from reports.write.markup import (
     TEXT_WIDTH,
     Item,
     Marked,
+    Markup,
     Said,
     Writer,
     shown_line,
@@ -62,12 +63,13 @@ def _row(border: str, cells: Sequence[str]) -> str:
     return border + border.join(cell or " " for cell in cells) + border
 
 
-class Jira:
-    """Jira's spelling; what each is for stands with GitHub's."""
+class Jira(Markup):
+    """Jira's spelling."""
 
     folds_last = True
 
-    plain = staticmethod(harmless)
+    def plain(self, text: str) -> str:
+        return harmless(text)
 
     def code(self, text: str, width: int = TEXT_WIDTH) -> str:
         return f"{{{{{harmless(printable(text, width).strip(), width)}}}}}"

@@ -4,11 +4,12 @@ room.
 Room is counted in characters: what folds goes first, the last first, and is named.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, repeat
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final
 
 from reports.content import blocks
 from reports.content.blocks import Block, Fold, Part, Quantity, Span, Table, Words, words
@@ -20,10 +21,6 @@ from traces.frozen import frozen
 from traces.limits import Limit
 from traces.spelling import percent, printable
 from traces.texts import Texts
-
-if TYPE_CHECKING:
-    from reports.write.github import GitHub
-    from reports.write.jira import Jira
 
 TEXT_WIDTH: Final = 600
 COMMAND_WIDTH: Final = 4000
@@ -43,9 +40,51 @@ Item = tuple[str, Texts]
 """A marked line of a list, and marked lines under it."""
 
 
-Markup: TypeAlias = "GitHub | Jira"
-"""How one markup spells what a ticket holds. Every text may be foreign, and is made harmless
-there."""
+class Markup(ABC):
+    """How one markup spells what a ticket holds. Every text may be foreign and is made harmless
+    here.
+    """
+
+    @abstractmethod
+    def plain(self, text: str) -> str:
+        """Text that reads as itself, with the blanks at its ends."""
+
+    @abstractmethod
+    def code(self, text: str, width: int = TEXT_WIDTH) -> str:
+        """A name in fixed width; longer than `width` it is cut in the middle."""
+
+    @abstractmethod
+    def strong(self, spans: Sequence[Span], said: Said) -> str:
+        """Words that are seen first."""
+
+    @abstractmethod
+    def heading(self, level: int, marked: str) -> str:
+        """A heading: 1 is the page's."""
+
+    @abstractmethod
+    def listed(self, items: Iterable[Item], is_numbered: bool) -> Marked:
+        """A list."""
+
+    @abstractmethod
+    def table(
+        self, titles: Sequence[str], numbers: Sequence[bool], rows: Iterable[Sequence[str]]
+    ) -> Marked:
+        """A table of marked cells; `numbers`: which columns stand to the right."""
+
+    @abstractmethod
+    def copied(self, lines: Sequence[str], language: str) -> Marked:
+        """Lines to copy."""
+
+    @abstractmethod
+    def picture(self, name: str, shows: str) -> str:
+        """The attached picture of that name, with what it shows for who does not see it."""
+
+    @abstractmethod
+    def folded(self, level: int, title: str, inside: Iterable[str]) -> Marked:
+        """What shows when a reader asks for it."""
+
+    folds_last: bool
+    """Whether folds stand after all else of their part, for want of an end of their own."""
 
 
 @frozen
