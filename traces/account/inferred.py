@@ -301,7 +301,7 @@ class _LaunchOrder:
 
 def _from_stream(order: _LaunchOrder, stream: int) -> Edges:
     """For each activity of other streams the nearest candidate on this stream that is never
-    violated: of a large enough group of pairs in which none ended after its X began.
+    violated.
     """
     mine = order.stream == stream
     is_candidate = mine & ~order.feeds_host
@@ -312,14 +312,20 @@ def _from_stream(order: _LaunchOrder, stream: int) -> Edges:
     for depth in range(DEPTH):
         place = latest - depth
         open_ = np.flatnonzero((chosen == NONE) & (place >= 0))
-        candidate, x = candidates[place[open_]], consumer[open_]
-        group = group_of(order.context[x], order.what[candidate], x - candidate)
-        size, violates = np.bincount(group), order.end_ns[candidate] > order.start_ns[x]
-        violated = np.bincount(group[violates], minlength=len(size))
-        holds = ((size >= ENOUGH.value) & (violated == 0))[group]
+        candidate = candidates[place[open_]]
+        holds = _never_violated(order, consumer[open_], candidate)
         chosen[open_[holds]] = candidate[holds]
     has_candidate = chosen != NONE
     return consumer[has_candidate], chosen[has_candidate]
+
+
+def _never_violated(order: _LaunchOrder, x: IntArray, candidate: IntArray) -> BoolArray:
+    """Which pairs belong to a large enough group in which no candidate ended after its X began."""
+    group = group_of(order.context[x], order.what[candidate], x - candidate)
+    size = np.bincount(group)
+    violated = np.bincount(group[order.end_ns[candidate] > order.start_ns[x]], minlength=len(size))
+    holds: BoolArray = (size >= ENOUGH.value) & (violated == 0)
+    return holds[group]
 
 
 def signature(rows: Activities) -> IntArray:

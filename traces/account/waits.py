@@ -84,12 +84,7 @@ def find_polls(rank: RankTimeline, calls: HostCalls) -> list[Poll]:
     polls: list[Poll] = []
     for name in distinct(rows.name[control]).tolist():
         works = control[rows.name[control] == name]
-        # the first call after the end of each, where one came, and none was made while it ended
-        first = np.searchsorted(calls.start_ns, rows.end_ns[works])
-        followed, by = works[first < len(calls)], first[first < len(calls)]
-        before = calls.before[by]
-        idle = (before != NONE) & (calls.end_ns[before] < rows.end_ns[followed])
-        followed, by = followed[idle], by[idle]
+        followed, by = _next_calls(rows, calls, works)
         if len(by) < FEWEST.value:
             continue
         after_ns = calls.start_ns[by] - rows.end_ns[followed]
@@ -146,6 +141,17 @@ def _some_call_within(rows: Activities, calls: HostCalls, works: IntArray) -> bo
 
 def _scatter(values_ns: IntArray) -> float:
     return float(np.abs(values_ns - np.median(values_ns)).mean())
+
+
+def _next_calls(rows: Activities, calls: HostCalls, works: IntArray) -> tuple[IntArray, IntArray]:
+    """The first call after the end of each of some works, and of which: where one came, and none
+    was made while the work ended.
+    """
+    first = np.searchsorted(calls.start_ns, rows.end_ns[works])
+    works, first = works[first < len(calls)], first[first < len(calls)]
+    before = calls.before[first]
+    idle = (before != NONE) & (calls.end_ns[before] < rows.end_ns[works])
+    return works[idle], first[idle]
 
 
 RETURNS: Final = Limit(

@@ -51,13 +51,17 @@ def clear_locks(place: Folder) -> None:
     for name in place.names():
         if name.startswith(PREFIX) and name.endswith(LOCK):
             with suppress(OSError):
-                lock = os.open(name, _FLAGS, dir_fd=place.fd)
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if _is_ours(lock) and place.is_still(name, lock):
-                        place.remove(name)
-                finally:
-                    os.close(lock)
+                _clear(place, name)
+
+
+def _clear(place: Folder, name: str) -> None:
+    lock = os.open(name, _FLAGS, dir_fd=place.fd)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_ours(lock) and place.is_still(name, lock):
+            place.remove(name)
+    finally:
+        os.close(lock)
 
 
 def _is_ours(lock: int) -> bool:

@@ -68,13 +68,7 @@ class PageFile:
                 raise Unusual
             if self.read(level[:1])[0] == _LEAF:
                 return level
-            children, total = [], 0
-            for page in level:
-                children.append(self._children(int(page)))
-                total += len(children[-1])
-                if total > self.count:  # before a damaged file makes them fill the memory
-                    raise Unusual
-            level = np.concatenate(children)
+            level = self._below(level)
         raise Unusual
 
     def read(self, pages: IntArray, into: _Bytes | None = None) -> _Bytes:
@@ -94,6 +88,15 @@ class PageFile:
             if got != len(part):
                 raise Unusual
         return data
+
+    def _below(self, level: IntArray) -> IntArray:
+        children, total = [], 0
+        for page in level:
+            children.append(self._children(int(page)))
+            total += len(children[-1])
+            if total > self.count:  # before a damaged file makes them fill the memory
+                raise Unusual
+        return np.concatenate(children)
 
     def _children(self, page: int) -> IntArray:
         data = self.read(ints([page]))
@@ -285,8 +288,7 @@ def _slots(
     slot |= zip(texts, count(len(integers), 2), strict=False)
     places = []
     for column in stored:
-        is_real = _REAL.search(column.type) and not _TEXT_OR_WHOLE.search(column.type)
-        is_odd = column.is_key or (column.name in integers and is_real)
+        is_odd = column.is_key or (column.name in integers and _is_real(column.type))
         if column.is_hidden or (column.name in slot and is_odd):
             raise Unusual
         places.append(slot.pop(column.name, -1))
@@ -295,6 +297,10 @@ def _slots(
     while places[-1] < 0:
         places.pop()
     return ints(places)
+
+
+def _is_real(declared: str) -> bool:
+    return bool(_REAL.search(declared)) and not _TEXT_OR_WHOLE.search(declared)
 
 
 class _Growing:

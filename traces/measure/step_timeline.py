@@ -157,12 +157,7 @@ def _host_lanes(
     mine = places[rows.thread_gid[places] == thread]
     start_ns = np.maximum(rows.start_ns[mine], first_ns)
     end_ns = np.minimum(rows.end_ns[mine], last_ns)
-    free_ns = list[int]()
-    depth = np.empty(len(mine), dtype=np.int64)  # for nested rows how deep each lies
-    for place, (start, end) in enumerate(row_by_row(start_ns, end_ns)):
-        level = next((level for level, at_ns in enumerate(free_ns) if at_ns <= start), len(free_ns))
-        free_ns[level : level + 1] = [end]  # the first that is free when the row starts
-        depth[place] = level
+    depth = _depths(start_ns, end_ns)
     name = names.places(
         kind.text[mine], lambda code: kind.public(kind.texts[code]), kind.texts.__getitem__
     )
@@ -176,6 +171,19 @@ def _host_lanes(
             length_ns=listed((end_ns - start_ns)[on]),
             name=listed(name[on]),
         )
+
+
+def _depths(start_ns: IntArray, end_ns: IntArray) -> IntArray:
+    """The first level that is free when a row starts, which for nested rows is how deep each
+    lies.
+    """
+    free_ns = list[int]()
+    depth = np.empty(len(start_ns), dtype=np.int64)
+    for place, (start, end) in enumerate(row_by_row(start_ns, end_ns)):
+        level = next((level for level, at_ns in enumerate(free_ns) if at_ns <= start), len(free_ns))
+        free_ns[level : level + 1] = [end]
+        depth[place] = level
+    return depth
 
 
 OTHER_ROWS: Final = Limit(

@@ -195,11 +195,7 @@ class Edits:
         sync = is_kind(calls, CallKind.SYNC)
         named = dict(pauses.named_ns)
         compiles = timing.pause_ns - named.pop("lazy_init")
-        long, unsaid_ns = none.copy(), timing.pause_ns - said_ns
-        for thread in distinct(calls.thread).tolist():
-            mine = calls.thread == thread  # garbage collection, perhaps
-            long[mine] = unsaid_ns[mine] > APART.value * np.percentile(unsaid_ns[mine], 99)
-        long &= unsaid_ns > 0
+        long = self._long_pauses(timing.pause_ns - said_ns)
         edit = partial(without_host, graph, timing)
         edits = {
             "python": edit(np.where(long, timing.pause_ns, said_ns), none),
@@ -271,3 +267,11 @@ class Edits:
         # work that an earlier edit made shorter was beside it for as much less
         beside = beside * self.timing.duration_ns // np.maximum(rows.length_ns, 1)
         return without_stretch(timing, np.where(self.subject.crowded(), beside, 0), stretch)
+
+    def _long_pauses(self, pause_ns: IntArray) -> BoolArray:
+        """Pauses far longer than nearly all others of their thread: garbage collection, perhaps."""
+        calls, long = self.graph.calls, none_of(len(pause_ns))
+        for thread in distinct(calls.thread).tolist():
+            mine = calls.thread == thread
+            long[mine] = pause_ns[mine] > APART.value * np.percentile(pause_ns[mine], 99)
+        return long & (pause_ns > 0)

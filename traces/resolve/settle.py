@@ -135,17 +135,23 @@ def settle_sendrecv(draft: Draft, clues: PurposeEvidence) -> None:
     off = abs(summed(bracketed) - PER_PERMUTE.value * near.permute_count)
     confidence = "medium" if 2 * off < near.permute_count else "low"
     draft.settle(bracketed, "ep", "neighbours", confidence)
-    # Exchanges of a stream that carries tokens, all of it, though few have expert work on both
-    # sides. Where two microbatches take turns, what was launched beside an exchange may be the
-    # other one's: attention after a dispatch, experts before and after the next. Still each stands
-    # after a permute or before an unpermute, or beside experts; those of a pipeline or of attention
-    # do not.
+    _settle_amid_experts(draft, which, near, streams)
+    draft.settle_each(clues.communicators.agreed(draft.purpose, which), "communicator", "low")
+    draft.settle_each(streams.agreed(draft.purpose, which), "stream", "low")
+
+
+def _settle_amid_experts(draft: Draft, which: BoolArray, near: Neighbours, streams: Parts) -> None:
+    """Exchanges of a stream that carries tokens, all of it, though few have expert work on both
+    sides.
+
+    Where two microbatches take turns, what was launched beside an exchange may be the other one's:
+    attention after a dispatch, experts before and after the next. Still each stands after a permute
+    or before an unpermute, or beside experts; those of a pipeline or of attention do not.
+    """
     other = streams.any_of(which & ~draft.open & ~draft.of("ep"))
     tokens = streams.any_of(which & draft.of("ep")) & ~other
     amid = streams.nearly_all(near.amid_experts(), which)
     draft.settle(which & tokens & amid, "ep", "neighbours", "low")
-    draft.settle_each(clues.communicators.agreed(draft.purpose, which), "communicator", "low")
-    draft.settle_each(streams.agreed(draft.purpose, which), "stream", "low")
 
 
 def _agreed_shape(clues: PurposeEvidence, bracketed: BoolArray) -> IntArray:

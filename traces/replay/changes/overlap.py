@@ -66,23 +66,13 @@ def overlap_drafts(recorded: Recorded) -> Iterator[DraftChange]:
     handing = recorded.graph.launched_by[ints([*begins])]
     handing = handing[handing != NONE]
     drained, drain_ns = _drains(recorded, pairs)
-    compute = autograd_compute(recorded)
 
     def low(timing: Timing) -> Timing:
         pause_ns = timing.pause_ns.copy()
         np.add.at(pause_ns, handing, handed_ns // 4)  # a layer has four exchanges
         np.add.at(pause_ns, drained, drain_ns)
-        # another change may have made work shorter: so much compute C is hidden beside an
-        # exchange of T where it is longer than C takes beside communication, else T less what it
-        # slows C down
-        length, hidden_ns = timing.duration_ns, zeros(len(timing.duration_ns))
-        for backward, forward in pairs:
-            for exchange, cover_ns in _covers(recorded, compute, backward, forward, length):
-                whole_ns = summed(length[exchange.works])
-                saved = min(whole_ns / (1 + max(0.0, stretch)), cover_ns)
-                part = saved / max(whole_ns, 1)
-                hidden_ns[exchange.works] = ints(length[exchange.works] * part)
-        left = np.maximum(length - hidden_ns, 0)
+        hidden_ns = _hidden_ns(recorded, pairs, max(0.0, stretch), timing.duration_ns)
+        left = np.maximum(timing.duration_ns - hidden_ns, 0)
         return replace(timing, duration_ns=left, pause_ns=pause_ns)
 
     yield DraftChange("expert_overlap", acts_on, low, high)
@@ -112,6 +102,27 @@ def _same_step(recorded: Recorded, back: _Pass, forward: _Pass) -> bool:
     times = recorded.rows.start_ns[[back.exchanges[0].works[0], forward.exchanges[-1].works[-1]]]
     first, last = np.searchsorted(starts, times, "right")
     return bool(first == last and first > 0)
+
+
+def _hidden_ns(
+    recorded: Recorded, pairs: Sequence[tuple[_Pass, _Pass]], stretch: float, length: IntArray
+) -> IntArray:
+    """How much shorter each payload kernel would be if what hides of its exchange took no time,
+    shape (n,).
+
+    `length`, shape (n,): of all work, in ns, which another change may have made shorter.
+
+    With so much compute C beside it, an exchange of T hides C where it is longer than C takes
+    beside communication, else T less what it slows C down.
+    """
+    hidden = zeros(len(length))
+    compute = autograd_compute(recorded)
+    for backward, forward in pairs:
+        for exchange, cover_ns in _covers(recorded, compute, backward, forward, length):
+            whole_ns = summed(length[exchange.works])
+            saved = min(whole_ns / (1 + stretch), cover_ns)
+            hidden[exchange.works] = ints(length[exchange.works] * (saved / max(whole_ns, 1)))
+    return hidden
 
 
 def _covers(
