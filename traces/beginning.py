@@ -8,6 +8,7 @@ from traces.arrays import FOREVER, BoolArray
 from traces.columns import PROCESS_BITS
 from traces.groups import passing
 from traces.intervals import union
+from traces.texts import Texts
 from traces.timeline import RankTimeline
 
 _TAKES: Final = ("cudaMalloc", "cuMemAlloc", "hipMalloc")
@@ -34,7 +35,7 @@ def ends_here(rank: RankTimeline) -> bool:
     return bool((_of_memory(rank, _GIVES) & mine).any())
 
 
-def _of_memory(rank: RankTimeline, names: tuple[str, ...]) -> BoolArray:
+def _of_memory(rank: RankTimeline, names: Texts) -> BoolArray:
     columns = rank.columns
     of_gpu = passing(lambda name: name.startswith(names) and "Host" not in name, columns.call_names)
     return of_gpu[columns.calls.name]

@@ -13,6 +13,7 @@ import numpy as np
 from traces.arrays import BoolArray, FloatArray, IntArray, Lasting, Rows
 from traces.frozen import frozen
 from traces.problems import Problems
+from traces.texts import Texts
 
 NULL: Final = int(np.iinfo(np.int64).min)
 """Stands for SQL NULL in integer columns; no id or time of a real export has this value."""
@@ -183,7 +184,7 @@ class HostSpans(OnThread):
     """
 
     name: IntArray
-    names: tuple[str, ...]
+    names: Texts
 
 
 PURPOSES: Final = ("ep", "pp", "cp", "dp", "tp")
@@ -220,7 +221,7 @@ class Collectives:
     exchange: IntArray
     group: IntArray
     purpose: IntArray
-    descriptions: tuple[str, ...] = ()
+    descriptions: Texts = ()
     groups: tuple[ProcessGroup, ...] = ()
     sequence: IntArray | None = None
     size_bytes: IntArray | None = None
@@ -323,7 +324,7 @@ class NcclCalls:
     end_ns: IntArray
     thread_gid: IntArray
     name: IntArray
-    names: tuple[str, ...]
+    names: Texts
     payloads: Payloads
 
 
@@ -342,10 +343,10 @@ class TraceInfo:
     schema: str | None
     reader: str
     gpus: tuple[Gpu, ...]
-    missing_tables: tuple[str, ...]
-    diagnostics: tuple[str, ...]
+    missing_tables: Texts
+    diagnostics: Texts
     stacks: bool = False
-    own_names: tuple[str, ...] = ()
+    own_names: Texts = ()
 
 
 @frozen
@@ -364,9 +365,9 @@ class Columns:
     overheads: HostSpans
     thread_names: dict[int, str]
     """Packed thread id to its name. Never printed: names are the user's."""
-    kernel_names: tuple[str, ...]
-    call_names: tuple[str, ...]
-    range_texts: tuple[str, ...]
+    kernel_names: Texts
+    call_names: Texts
+    range_texts: Texts
     gpu_of: dict[tuple[int, int], int]
     rank_of: dict[int, int]
     """Process id to the rank that the trace records (MPI_RANKS, distributedInfo), where it does."""
@@ -387,7 +388,7 @@ class Columns:
         None  # of operators among `ranges`; the PyTorch profiler notes them, if asked
     )
 
-    def named_spans(self) -> Iterator[tuple[HostSpans | Ranges, IntArray, tuple[str, ...]]]:
+    def named_spans(self) -> Iterator[tuple[HostSpans | Ranges, IntArray, Texts]]:
         """Ranges and frames, where there are any, each with its text's place among the texts."""
         yield self.ranges, self.ranges.text, self.range_texts
         if self.frames is not None:

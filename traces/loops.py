@@ -25,6 +25,7 @@ from traces.files.elsewhere import elsewhere, trusts_working_folder
 from traces.files.own_folder import is_surely_ours, make_own
 from traces.limits import Limit
 from traces.progress import report
+from traces.texts import Texts
 
 COMPILED_FROM: Final = Limit(
     400_000,
@@ -41,7 +42,7 @@ class Loop(Generic[P, R]):
     writes.
     """
 
-    def __init__(self, text: Callable[P, R], writes: tuple[str, ...]) -> None:
+    def __init__(self, text: Callable[P, R], writes: Texts) -> None:
         assert isinstance(text, FunctionType)
         self._text, self._function = text, text
         self._interpreted = 0

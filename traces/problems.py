@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traces.frozen import frozen
+from traces.texts import Texts
 
 Shape = tuple[int, ...]
 
@@ -20,8 +21,8 @@ class OperatorProblem:
 
     operator: str
     shapes: tuple[Shape | None, ...]
-    types: tuple[str, ...]
-    values: tuple[str, ...]
+    types: Texts
+    values: Texts
 
 
 @frozen

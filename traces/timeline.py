@@ -35,6 +35,7 @@ from traces.names.kernels import (
     classify_kernel,
     compute_classes,
 )
+from traces.texts import Texts
 
 
 class Bucket(IntEnum):
@@ -298,7 +299,7 @@ class Timeline:
 
     columns: Columns
     ranks: tuple[RankTimeline, ...]
-    warnings: tuple[str, ...]
+    warnings: Texts
     graph_launches: int
     opaque_graph_launches: int
     """Graph launches of which neither kernels nor a replay were recorded: their work is not in the

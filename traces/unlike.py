@@ -53,7 +53,7 @@ def refuse_unlike_summaries(summaries: Summaries) -> None:
     Where communicators join all of them, as of thousands of ranks of one run, no kernels are looked
     at.
     """
-    joined: set[int] = set()
+    joined = set[int]()
     for place, summary in enumerate(summaries):
         keys = summary.communicators
         if place and not joined & keys:

@@ -13,7 +13,7 @@ from heuristics.rules.rules import rules
 from traces.settings.core_fields import core_fields
 from traces.settings.corrections import is_alias, spellings
 from traces.settings.knobs import FIRST, MAIN, Release, by_dest, by_flag, by_path, knobs, release
-from traces.settings.names import bridge_paths, harness_flags, lm_flags, long_flag, open_groups
+from traces.settings.names import bridge_paths, harness_flags, known_names, lm_flags, long_flag
 from traces.settings.releases import stay_of_flag, stay_of_path
 
 _PLACES: Final = (
@@ -50,7 +50,7 @@ def knows(fact: Fact, core: Release, is_core: bool) -> bool | None:
 
 def _field(fact: Fact, core: Release, is_core: bool) -> bool | None:
     group, _, name = fact.place.partition(".")
-    if group in open_groups():
+    if group in known_names().open_groups:
         return None
     stay = stay_of_path(fact.place)
     if stay is not None and is_core:

@@ -214,7 +214,7 @@ class _Accountant:
     def __init__(self, rank: RankTimeline, windows: Spans, queueing: Queueing) -> None:
         self._windows, self._queueing = windows, queueing
         self._rows, self._gaps = rank.activities, compute_gaps(rank.activities, windows)
-        self._ns: Counter[str] = Counter()
+        self._ns = Counter[str]()
         self._decided_ns, self._masked_ns = zeros(len(DECIDED)), 0
         self._noted: list[list[IntArray]] = [[] for _ in AbsentPieces.__slots__]
         self._nodes = GraphNodes(rank)

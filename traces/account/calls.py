@@ -34,6 +34,7 @@ from traces.intervals import Spans, union
 from traces.launchers import helper_threads
 from traces.limits import Limit
 from traces.patterns import compiled_rows, first_found
+from traces.texts import Texts
 from traces.timeline import Activities, RankTimeline
 
 
@@ -71,7 +72,7 @@ _KINDS: Final = compiled_rows(
 """The first match counts. Names of the CUDA runtime and driver APIs, and of HIP."""
 
 
-def call_kinds(names: tuple[str, ...]) -> IntArray:
+def call_kinds(names: Texts) -> IntArray:
     """Kind of each distinct call name; one more at the end for calls without a name (code -1)."""
     return np.array([*map(_kind, names), CallKind.OTHER], dtype=CODE)
 
@@ -311,8 +312,3 @@ def _last_returned(start_ns: IntArray, end_ns: IntArray) -> IntArray:
 def is_kind(calls: HostCalls, *kinds: CallKind) -> BoolArray:
     """Mask of the calls of some kinds."""
     return np.isin(calls.kind, kinds)
-
-
-def launching_call(rows: Activities, calls: HostCalls) -> IntArray:
-    """Of each activity the call here that launched it, -1 where it is not among them."""
-    return np.where(rows.is_launched, calls.at(rows.launch_thread, rows.launch_ns), NONE)

@@ -41,6 +41,7 @@ from traces.intervals import Spans, instants_of
 from traces.launchers import equal_replays, helper_threads
 from traces.limits import ENOUGH, Limit
 from traces.patterns import compiled
+from traces.texts import Texts
 from traces.timeline import RankTimeline
 from traces.training import judge_training, roles_of
 
@@ -322,12 +323,12 @@ class Host:
             cuts = replace(cuts, cause=np.where(may, CAUSE[label], cuts.cause))
         return cuts
 
-    def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, tuple[str, ...]]]:
+    def _overlays_of(self, thread: int) -> Iterator[tuple[Tiling, str, Texts]]:
         """Spans of a thread that say more than its calls, weakest first: tiling, cause, what it
         outweighs.
         """
         columns, weaker = self._rank.columns, ("python", "os_wait", "sync", "cpu_optimizer")
-        overlays: list[tuple[HostSpans | Ranges, str, tuple[str, ...]]] = [
+        overlays: list[tuple[HostSpans | Ranges, str, Texts]] = [
             (columns.os_calls, "os_wait", ("python",)),
             (self._pauses, "data", ("python", "os_wait", "sync")),
             (self._optimizes, "cpu_optimizer", ("python", "os_wait")),

@@ -218,7 +218,7 @@ def _unfolded(value: Any) -> float:
     Raises `NotPlain` for one that holds itself.
     """
     sizes: dict[int, float] = {}
-    begun: set[int] = set()
+    begun = set[int]()
     left: Stack = [[value]]
     while left:
         whole = left.pop()

@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -128,15 +128,12 @@ def check_export(
 
 def start_of_export_ns(export: Path) -> int | None:
     """Start of the recording in UNIX ns as an export tells it; None where it does not."""
-    try:
-        with closing(
-            _connect(export, "&immutable=1")
-        ) as database:  # nothing beside it is looked at
-            row = database.execute(f"SELECT utcEpochNs FROM {SESSION_START}").fetchone()
-    except (sqlite3.Error, UnicodeDecodeError):
-        return None
-    if row and isinstance(row[0], int):
-        return row[0]
+    unreadable = suppress(sqlite3.Error, UnicodeDecodeError)
+    # nothing beside it is looked at
+    with unreadable, closing(_connect(export, "&immutable=1")) as database:
+        row = database.execute(f"SELECT utcEpochNs FROM {SESSION_START}").fetchone()
+        if row and isinstance(row[0], int):
+            return row[0]
     return None
 
 
@@ -185,15 +182,11 @@ def _first_error(words: str) -> str:
 
 def _fault(export: Path) -> str | None:
     tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
-    try:
-        with closing(_connect(export)) as database:
-            if frozenset(EXPORT_TABLES).isdisjoint(chain.from_iterable(database.execute(tables))):
-                return "its export lacks the metadata table"
-            verdict = database.execute("PRAGMA quick_check(1)").fetchone()
-    except (sqlite3.Error, UnicodeDecodeError):
-        return "its export is no whole SQLite file"
-    if verdict == ("ok",):
-        return None
+    with suppress(sqlite3.Error, UnicodeDecodeError), closing(_connect(export)) as database:
+        if frozenset(EXPORT_TABLES).isdisjoint(chain.from_iterable(database.execute(tables))):
+            return "its export lacks the metadata table"
+        if database.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
+            return None
     return "its export is no whole SQLite file"
 
 

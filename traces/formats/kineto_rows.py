@@ -245,7 +245,12 @@ def joined(tables: Sequence[Table]) -> Table:
     for name in tables[0].integers:
         numbers[name] = np.concatenate([*map(itemgetter(name), tables)])
     for name in tables[0].texts:
-        texts[name] = _joined_texts(tables, name)
+        codes, values = [], list[str]()
+        for part in tables:
+            code, own = part.texts[name]
+            codes.append(np.where(code < 0, -1, code + len(values)))
+            values += own
+        texts[name] = in_order(np.concatenate(codes), tuple(values))
     return Table(numbers, texts)
 
 
@@ -290,15 +295,6 @@ def _coded(texts: Iterable[object]) -> Texts:
 
 def _named(texts: Iterable[object]) -> Texts:
     return names(*_coded(texts))
-
-
-def _joined_texts(tables: Sequence[Table], name: str) -> Texts:
-    codes, values = [], list[str]()
-    for part in tables:
-        code, own = part.texts[name]
-        codes.append(np.where(code < 0, -1, code + len(values)))
-        values += own
-    return in_order(np.concatenate(codes), tuple(values))
 
 
 def _shapes(values: Sequence[object]) -> IntArray:

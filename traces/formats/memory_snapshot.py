@@ -160,7 +160,11 @@ def _device(
             address = at + size
     done = [entry for entry in parts.each(entries) if isinstance(entry.get("action"), str)]
     failed = sum(entry["action"] == "oom" for entry in done)
-    most = _peak_reserved(done, reserved)
+    most = then = reserved
+    for entry in reversed(done):  # counted back from what is now
+        if sign := _RESERVES.get(entry["action"]):
+            then -= sign * _number(entry, "size", _LARGEST)
+            most = max(most, then)
     allocations = tuple(_lifetimes(done, held, parts))
     if max(most, sum(allocation.size_bytes for allocation in allocations)) > _ALL_TOGETHER:
         raise _Wrong("it took more than any run takes")
@@ -168,16 +172,6 @@ def _device(
 
 
 _RESERVES: Final = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}
-
-
-def _peak_reserved(entries: list[Mapping[str, Any]], reserved: int) -> int:
-    """The most that was reserved at any time of the history, counted back from what is now."""
-    most = reserved
-    for entry in reversed(entries):
-        if sign := _RESERVES.get(entry["action"]):
-            reserved -= sign * _number(entry, "size", _LARGEST)
-            most = max(most, reserved)
-    return most
 
 
 def _stack(block: Mapping[str, Any]) -> object:

@@ -83,21 +83,16 @@ def read_nccl_calls(tables: SqliteTables) -> NcclCalls | None:
     columns = ("start", "end", "globalTid", "textId")
     if "binaryData" not in tables.columns_of(NVTX) or not tables.columns_of(ENTRIES):
         return None
-    schemas = read_schemas(tables)
+    schemas = build_schemas(
+        tables.typed(SCHEMAS, dict.fromkeys(_SIZES, object)),
+        tables.typed(ENTRIES, dict.fromkeys(_PLACES, object)),
+    )
     rows, blobs = tables.blobs(NVTX, columns, "binaryData")
     if not blobs or not schemas:
         return None
     name, names = named(tables, [rows[:, 3]])
     return NcclCalls(
         rows[:, 0], rows[:, 1], rows[:, 2], name, names, decode_payloads(blobs, schemas)
-    )
-
-
-def read_schemas(tables: SqliteTables) -> SchemaTable:
-    """The layouts an export defines; empty without the tables."""
-    return build_schemas(
-        tables.typed(SCHEMAS, dict.fromkeys(_SIZES, object)),
-        tables.typed(ENTRIES, dict.fromkeys(_PLACES, object)),
     )
 
 

@@ -50,7 +50,11 @@ _Rows = tuple[IntArray, IntArray, IntArray, IntArray]
 
 def _metric_rows(tables: SqliteTables) -> _Rows:
     """Rows of GPU_METRICS. A metric's id means nothing by itself, and differs between GPUs."""
-    named = _named_metrics(tables)
+    named = []
+    kinds = {"typeId": int, "metricId": int, "metricName": object}
+    for type_id, metric_id, name in tables.typed(METRIC_NAMES, kinds):
+        if (place := _place_of(name)) is not None:
+            named.append((type_id, metric_id, place))
     ids = distinct(ints(named).reshape(-1, 3)[:, 1]).tolist()
     wanted = {"metricId": ids or [NULL], "value": None}
     column = read_present(
@@ -62,17 +66,6 @@ def _metric_rows(tables: SqliteTables) -> _Rows:
     stamps = first_told(column["timestamp"], column["rawTimestamp"])
     keep = (metric >= 0) & (stamps != NULL) & (column["value"] != NULL)
     return stamps[keep], column["typeId"][keep] & 0xFF, metric[keep], column["value"][keep]
-
-
-def _named_metrics(tables: SqliteTables) -> list[tuple[int, int, int]]:
-    """(typeId, metricId, place in _WANTED) of the metrics we want, in the unit we want."""
-    metrics = []
-    for type_id, metric_id, name in tables.typed(
-        METRIC_NAMES, {"typeId": int, "metricId": int, "metricName": object}
-    ):
-        if (place := _place_of(name)) is not None:
-            metrics.append((type_id, metric_id, place))
-    return metrics
 
 
 def _place_of(name: object) -> int | None:

@@ -135,33 +135,25 @@ def _spans(
 
 
 def dispatcher_of(rank: RankTimeline, resolution: Resolution, windows: Spans) -> Dispatcher:
-    """The dispatcher that takes most time. `none` only where nothing that is there could be one."""
+    """The dispatcher whose kernels take most wall time within the windows; token counts by NCCL are
+    nobody's. `none` only where nothing that is there could be one.
+    """
     if not rank.has_kernels:
         return "unknown"
-    took_ns = _dispatchers(rank, resolution, rank.activities.take(resolution.index), windows)
+    rows, took_ns = rank.activities.take(resolution.index), dict[Dispatcher, int]()
+    counts = resolution.operation == OPERATIONS.index("notify")
+    expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
+    by_name = [first_found(_LIBRARIES, name) for name in (*rank.columns.kernel_names, "")]
+    named = np.where(rows.is_transfer, "alltoall", np.array(by_name)[rows.name])
+    for dispatcher, _ in _LIBRARIES:
+        mine = expert & (named == dispatcher)
+        if dispatcher in ("alltoall", "allgather"):
+            mine &= ~counts
+        if total_ns := instants_in(windows, rows, mine).total_ns:
+            took_ns[dispatcher] = total_ns
     if took_ns:
         return max(took_ns, key=took_ns.__getitem__)
     could_be = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND, "sendrecv_unresolved").any()
     if could_be or rank.activities.is_replay.any():
         return "unknown"
     return "none"
-
-
-def _dispatchers(
-    rank: RankTimeline, resolution: Resolution, rows: Activities, windows: Spans
-) -> dict[Dispatcher, int]:
-    """Wall time of each dispatcher's kernels within the windows; token counts by NCCL are
-    nobody's.
-    """
-    counts = resolution.operation == OPERATIONS.index("notify")
-    expert = resolution.of_kind(*PAYLOAD_KINDS, CONTROL_KIND)
-    by_name = [first_found(_LIBRARIES, name) for name in (*rank.columns.kernel_names, "")]
-    named = np.where(rows.is_transfer, "alltoall", np.array(by_name)[rows.name])
-    dispatcher_ns: dict[Dispatcher, int] = {}
-    for dispatcher, _ in _LIBRARIES:
-        mine = expert & (named == dispatcher)
-        if dispatcher in ("alltoall", "allgather"):
-            mine &= ~counts
-        if total_ns := instants_in(windows, rows, mine).total_ns:
-            dispatcher_ns[dispatcher] = total_ns
-    return dispatcher_ns

@@ -62,7 +62,10 @@ def measure_bounds(
     """
     rows, windows = subject.rank.activities, subject.steps.windows
     absent_ns = budget.window_ns - budget.compute_ns
-    seen_ns = _communication_ns(subject, rows, windows, absent_ns)
+    running = instants_in(windows, rows, rows.is_comm)
+    more_ns = stretched_ns(ns_in(rows, running), max(0.0, subject.stretch_frac or 0.0))
+    stretched = _first_parts(rows, np.where(subject.crowded(), more_ns, 0), windows)
+    seen_ns = min(absent_ns + stretched.total_ns, join(running, stretched).total_ns)
     host_ns = absent_ns if isinstance(account, Missing) else account.host_most_ns
     if rows.is_replay.any():  # of graphs recorded whole nothing else is bounded
         return Bounds(None, host_ns, None, None, seen_ns)
@@ -70,13 +73,6 @@ def measure_bounds(
     if unseen_ns is not None:
         memory_ns = _memory_ns(subject, account, absent_ns, unseen_ns)
     return Bounds(seen_ns, host_ns, memory_ns, _compute_ns(subject, rows, windows), seen_ns)
-
-
-def _communication_ns(subject: Subject, rows: Activities, windows: Spans, absent_ns: int) -> int:
-    running = instants_in(windows, rows, rows.is_comm)
-    more_ns = stretched_ns(ns_in(rows, running), max(0.0, subject.stretch_frac or 0.0))
-    stretched = _first_parts(rows, np.where(subject.crowded(), more_ns, 0), windows)
-    return min(absent_ns + stretched.total_ns, join(running, stretched).total_ns)
 
 
 def _memory_ns(subject: Subject, account: Account | Missing, absent_ns: int, unseen_ns: int) -> int:

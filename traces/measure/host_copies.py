@@ -15,6 +15,7 @@ from traces.limits import WALL, Limit
 from traces.missing import Missing
 from traces.names.kernels import GRAPH_REPLAY, compute_class
 from traces.steps.found import Steps
+from traces.texts import Texts
 from traces.timeline import Activities, Bucket, RankTimeline
 
 RECURS: Final = Limit(
@@ -241,5 +242,5 @@ def _batches(rank: RankTimeline, at: IntArray, first: IntArray) -> BoolArray:
     return np.repeat(feeds_a_pass & is_whole & (length <= BATCH_TENSORS.value), length)
 
 
-def _starts(rows: Activities, classes: tuple[str, ...]) -> IntArray:
+def _starts(rows: Activities, classes: Texts) -> IntArray:
     return rows.start_ns[rows.of(Bucket.COMPUTE, *classes)]

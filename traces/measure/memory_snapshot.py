@@ -27,6 +27,7 @@ from traces.sections.memory_snapshot import (
     SnapshotDevice,
 )
 from traces.sections.section import copied
+from traces.texts import Texts
 
 FRAMES: Final = Limit(6, "frames", "ours: enough to separate layers, few enough to read")
 
@@ -46,7 +47,7 @@ def _device(memory: DeviceMemory) -> SnapshotDevice:
     # in as many places as a page has, the most of each stretch; the last is the end
     edges = np.unique(np.linspace(0, len(level) - 1, POINTS.whole, dtype=np.int64))
     unknown = None if memory.entry_count else gap(_NO_HISTORY, _RECORD)
-    at_peak: Counter[str] = Counter()
+    at_peak = Counter[str]()
     for stack in stacks:
         at_peak[stack.category] += stack.size_bytes
     return copied(
@@ -85,8 +86,8 @@ def _stacks(allocations: Sequence[Allocation], peak: int) -> list[AllocationStac
     """What is held at the peak by what it is for and the frames that may be shown, the largest
     first.
     """
-    size: dict[tuple[str, tuple[str, ...]], int] = defaultdict(int)
-    count: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    size = defaultdict[tuple[str, Texts], int](int)
+    count = Counter[tuple[str, Texts]]()
     for block in allocations:
         if block.begin >= peak or (block.end is not None and block.end < peak):
             continue

@@ -26,6 +26,7 @@ from traces.missing import Missing, gap, known
 from traces.names.kernels import MODULES, pass_of
 from traces.resolve.neighbours import Role, launch_order, role
 from traces.sections.rank import Passes
+from traces.texts import Texts
 from traces.timeline import KEYS, Activities, Bucket, RankTimeline
 from traces.training import Roles, roles_of
 
@@ -67,7 +68,7 @@ class Recompute:
         return self.at_most_ns
 
     @property
-    def again(self) -> tuple[str, ...]:
+    def again(self) -> Texts:
         passes = {} if isinstance(self.modules, Missing) else self.modules
         return tuple(module for module, judged in passes.items() if known(judged.recomputed_count))
 

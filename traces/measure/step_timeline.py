@@ -25,7 +25,11 @@ from traces.names.ranges import public_call, public_range
 from traces.sections.tables import HostLane, HostRows, Lane, ReasonLane, Timeline
 from traces.steps.found import Step, Steps
 from traces.steps.sample import STEPS
+from traces.texts import Texts
 from traces.timeline import Activities, RankTimeline
+
+Stretch = tuple[int, int]
+"""From when until when, in ns."""
 
 
 class NumberedTexts:
@@ -34,7 +38,7 @@ class NumberedTexts:
     def __init__(self) -> None:
         self._place: dict[str, int] = {}
 
-    def listed(self) -> tuple[str, ...]:
+    def listed(self) -> Texts:
         return tuple(self._place)
 
     def places(
@@ -75,14 +79,14 @@ class HostKind:
     name: HostRows
     rows: Calls | Ranges
     text: IntArray
-    texts: tuple[str, ...]
+    texts: Texts
     public: Callable[[str], str | None]
 
 
 def host_lanes(
     rank: RankTimeline,
     kinds: Sequence[HostKind],
-    within_ns: tuple[int, int],
+    within_ns: Stretch,
     names: NumberedTexts,
     most: int | None,
 ) -> tuple[tuple[HostLane, ...], int]:
@@ -132,7 +136,7 @@ def _functions(columns: Columns) -> Iterator[HostKind]:
 
 
 def _rows(
-    kind: HostKind, threads: IntArray, within_ns: tuple[int, int], most: int | None
+    kind: HostKind, threads: IntArray, within_ns: Stretch, most: int | None
 ) -> tuple[IntArray, int]:
     """Places of the longest rows within the stretch, in order, outer ones first; and how many
     others.
@@ -147,7 +151,7 @@ def _rows(
 
 
 def _host_lanes(
-    kind: HostKind, thread: int, places: IntArray, within_ns: tuple[int, int], names: NumberedTexts
+    kind: HostKind, thread: int, places: IntArray, within_ns: Stretch, names: NumberedTexts
 ) -> Iterator[HostLane]:
     rows, (first_ns, last_ns) = kind.rows, within_ns
     mine = places[rows.thread_gid[places] == thread]
@@ -173,7 +177,7 @@ def _depths(start_ns: IntArray, end_ns: IntArray) -> IntArray:
     """The first level that is free when a row starts, which for nested rows is how deep each
     lies.
     """
-    free_ns: list[int] = []
+    free_ns = list[int]()
     depth = np.empty(len(start_ns), dtype=np.int64)
     for place, (start, end) in enumerate(row_by_row(start_ns, end_ns)):
         level = next((level for level, at_ns in enumerate(free_ns) if at_ns <= start), len(free_ns))
@@ -222,7 +226,7 @@ def typical_step(steps: Steps) -> Step | None:
     return min(steps.used, key=lambda step: (abs(step.length_ns - median_ns), step.index))
 
 
-def stretch_of(steps: Steps, step: Step | None) -> tuple[int, int]:
+def stretch_of(steps: Steps, step: Step | None) -> Stretch:
     """Where a step begins and ends; without one, from the first window's begin to the last one's
     end.
     """
@@ -274,7 +278,7 @@ class _Drawn:
     def _timeline(
         self,
         index: int | None,
-        within_ns: tuple[int, int],
+        within_ns: Stretch,
         mine: IntArray,
         left_out: int,
         most: int | None,
@@ -296,7 +300,7 @@ class _Drawn:
             host_left_out=host_left_out,
         )
 
-    def _lanes(self, mine: IntArray, within_ns: tuple[int, int]) -> tuple[Lane, ...]:
+    def _lanes(self, mine: IntArray, within_ns: Stretch) -> tuple[Lane, ...]:
         rows, start_ns = self.rank.activities, within_ns[0]
         cut = _cut(rows.start_ns[mine], rows.end_ns[mine], within_ns)
         mine = mine[cut.of]
@@ -326,11 +330,11 @@ class _Drawn:
         return tuple(lanes)
 
 
-def _cut(start_ns: IntArray, end_ns: IntArray, within_ns: tuple[int, int]) -> Cut:
+def _cut(start_ns: IntArray, end_ns: IntArray, within_ns: Stretch) -> Cut:
     return cut_at(start_ns, end_ns, spans(within_ns))
 
 
-def _reasons(absent: AbsentPieces, within_ns: tuple[int, int], most: int | None) -> ReasonLane:
+def _reasons(absent: AbsentPieces, within_ns: Stretch, most: int | None) -> ReasonLane:
     cut = _cut(absent.start_ns, absent.end_ns, within_ns)
     length_ns = cut.length_ns
     order = order_of(cut.start_ns)

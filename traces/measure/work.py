@@ -56,7 +56,7 @@ def _families(rank: RankTimeline, steps: Steps) -> list[tuple[str, float]]:
     ranges, texts = rank.columns.ranges, rank.columns.range_texts
     mine = np.isin(ranges.thread_gid, rank.activities.launching_threads) & (ranges.text >= 0)
     start_ns, text = ranges.start_ns[mine], ranges.text[mine]
-    counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(begin_ns))
+    counts = defaultdict[str, list[int]](lambda: [0] * len(begin_ns))
     for place, (begin, end) in enumerate(zip(begin_ns, end_ns, strict=True)):
         codes, numbers = np.unique(
             text[(start_ns >= begin) & (start_ns <= end)], return_counts=True

@@ -16,6 +16,7 @@ from traces.recording.options import (
     asked,
     options,
 )
+from traces.texts import Texts
 
 PROGRAM: Final = "python train.py"
 """Stands for what starts the training."""
@@ -51,10 +52,10 @@ class Recording:
 
     nsys: str
     start: str
-    script: tuple[str, ...]
+    script: Texts
     options: tuple[Option, ...]
     flags: tuple[Option, ...]
-    code: tuple[str, ...]
+    code: Texts
     export: tuple[Option, ...]
 
 
@@ -96,7 +97,7 @@ def passes(lacking: Collection[str]) -> tuple[Question, ...]:
     return tuple(question for question in wanted if question is not first)
 
 
-def _loop(question: Question, steps: int) -> tuple[str, ...]:
+def _loop(question: Question, steps: int) -> Texts:
     """The training loop with marked steps; where the whole program is recorded, with their names
     alone.
     """
@@ -122,7 +123,7 @@ def schedule() -> str:
     )
 
 
-def profiler_call(lacking: Collection[str]) -> tuple[str, ...]:
+def profiler_call(lacking: Collection[str]) -> Texts:
     """The lines of one call of the PyTorch profiler; `lacking`: rows of `Capture` to record as
     well.
     """

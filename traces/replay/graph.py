@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import NONE, HostCalls, host_calls, kinds_of_calls, launching_call
+from traces.account.calls import NONE, HostCalls, host_calls, kinds_of_calls
 from traces.account.device import Latencies, Queueing
 from traces.account.host import (
     captures,
@@ -173,7 +173,7 @@ def build_graph(rank: RankTimeline, stretches: Spans, queueing: Queueing) -> Gra
         launched = happens_in(rows, [(start, end)]) & rows.is_launched
         since.append((int(rows.launch_ns[launched].min(initial=start)) - 1, end))
     calls = host_calls(rank, *since)
-    launched_by = launching_call(rows, calls)
+    launched_by = np.where(rows.is_launched, calls.at(rows.launch_thread, rows.launch_ns), NONE)
     waits = Finder(rank, calls, launched_by).find()
     engine = _engine_before(rows)
     polled, pause_ns = _polled(calls, find_polls(rank, calls))

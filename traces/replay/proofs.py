@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from traces.account.calls import NONE, HostCalls
+from traces.account.calls import NONE
 from traces.account.waits import RETURNS
 from traces.arrays import PLACE, BoolArray, IntArray, last_at, order_of
 from traces.cures import cure
@@ -56,21 +56,13 @@ def may_wait_ns(rank: RankTimeline, graph: Graph, windows: Spans) -> int:
     """
     calls, since_ns = graph.calls, graph.calls.start_ns - graph.timing.pause_ns
     known = mask_of(graph.timing.waits.call, len(calls))
-    asks = _asks(rank, calls)
+    mine = passing(_ASKING.search, rank.columns.call_names)[rank.calls.name[calls.row]]
+    asks = mine & (calls.before != NONE)
+    asks[asks] = mine[calls.before[asks]]  # directly after another that asks
     paused = asks | _follows(graph.rows, since_ns, calls.start_ns)
     within = asks | (_follows(graph.rows, calls.start_ns, calls.end_ns) & ~known)
     waiting = covered_ns(since_ns, calls.start_ns, windows)[paused].sum()
     return int(waiting + ns_in(calls, windows)[within].sum())
-
-
-def _asks(rank: RankTimeline, calls: HostCalls) -> BoolArray:
-    """Calls that ask whether work is done directly after another that does, a mask of shape
-    (m,).
-    """
-    mine = passing(_ASKING.search, rank.columns.call_names)[rank.calls.name[calls.row]]
-    result = mine & (calls.before != NONE)
-    result[result] = mine[calls.before[result]]
-    return result
 
 
 def _follows(rows: Activities, begins_ns: IntArray, ends_ns: IntArray) -> BoolArray:

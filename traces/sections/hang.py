@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from traces.missing import OrMissing
 from traces.sections.section import Count, Frac, Ns, Section
-from traces.texts import Key, Said
+from traces.texts import Key, Keys, Said
 
 
 class HangKind(StrEnum):
@@ -65,7 +65,7 @@ class Hang(Section):
     ranks_entered: tuple[Count, ...]
     ranks_silent: tuple[Count, ...] = ()
     group_size: OrMissing[Count] = None
-    settings: tuple[Key, ...] = ()
+    settings: Keys = ()
     elements: Said = ""
     elsewhere: tuple[RanksAt, ...] = ()
     advice: Said = ""

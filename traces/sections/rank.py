@@ -22,7 +22,7 @@ from traces.sections.tables import (
 )
 from traces.sections.window import Absent, Budget, BudgetShares, DecidedBy
 from traces.sections.work import DataLoading, Work
-from traces.texts import FileName, GpuName, Key, Release, Said
+from traces.texts import FileName, GpuName, Key, Keys, Release, Said
 
 
 class Totals(Section):
@@ -91,7 +91,7 @@ class Detected(Section):
     precision_shares_frac: Mapping[Key, Frac]
     recompute: OrMissing[Mapping[Key, Passes]]
     graph_scopes_frac: Mapping[Key, Frac] | UnsetType = UNSET
-    in_use: tuple[Key, ...] | UnsetType = UNSET
+    in_use: Keys | UnsetType = UNSET
 
 
 class LaunchUse(Section):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from traces.missing import OrMissing
 from traces.sections.cause import Cause, ClockSource, HotRank, ProblemKind, Sure
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.texts import FileName, Key, Place, Said
+from traces.texts import FileName, Key, Keys, Place, Said
 
 
 class RankInRun(Section):
@@ -64,7 +64,7 @@ class Late(Section):
     by_step: tuple[Count | None, ...]
     group: Count | None
     repair: Said
-    repair_fixes: tuple[Key, ...] = ()
+    repair_fixes: Keys = ()
     repair_first: bool = False
     exposed_frac: Frac | None = None
     indices: tuple[Count, ...] = ()

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Ns, Section
-from traces.texts import Key, Recorded
+from traces.texts import Key, Keys, Recorded
 
 Group = Literal["budget", "absent", "moe"]
 WallId = Literal["memory", "communication", "host_overhead", "compute"]
@@ -90,7 +90,7 @@ class ReasonLane(Section):
     at_ns: tuple[Ns, ...]
     length_ns: tuple[Ns, ...]
     reason: tuple[Count, ...]
-    reasons: tuple[Key, ...]
+    reasons: Keys
     left_out: Count = 0
     """Shorter stretches that are not among them."""
 
@@ -106,7 +106,7 @@ class Timeline(Section):
     start_ns: int
     end_ns: int
     left_out: Count
-    keys: tuple[Key, ...]
+    keys: Keys
     names: tuple[Recorded, ...]
     lanes: tuple[Lane, ...]
     reasons: OrMissing[ReasonLane]

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from traces.missing import OrMissing
 from traces.sections.section import Bytes, Count, Frac, Section
-from traces.texts import FileName, FilePath, GpuName, Key, Release, Said
+from traces.texts import FileName, FilePath, GpuName, Key, Keys, Release, Sentences
 
 
 class Gpu(Section):
@@ -38,7 +38,7 @@ class Capture(Section):
     """
 
     correlation_frac: OrMissing[Frac]
-    diagnostics: tuple[Said, ...]
+    diagnostics: Sentences
     perturbation_frac: OrMissing[Annotated[float, Meta(ge=-1)]]
     stacks: bool | UnsetType = UNSET
 
@@ -53,6 +53,6 @@ class Trace(Section, kw_only=True):
     schema: OrMissing[Release]
     reader: Key
     gpus: tuple[Gpu, ...]
-    missing_tables: tuple[Key, ...]
+    missing_tables: Keys
     nccl_messages: OrMissing[tuple[Messages, ...]]
     capture: Capture

@@ -15,7 +15,7 @@ from traces.settings.corrections import (
 )
 from traces.settings.draft import Draft
 from traces.settings.knobs import Knob, by_path, knobs
-from traces.settings.names import bridge_groups, bridge_paths, open_groups, say_unknown, shown
+from traces.settings.names import bridge_groups, bridge_paths, known_names, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_path
 from traces.settings.settings import ProblemEffect, Value
 from traces.settings.values import GIVEN, NotAValue, Raw, layout_of, stage_count, value_of
@@ -217,7 +217,7 @@ def _take_alias(draft: Draft, path: str, raw: Raw, line: int | None) -> None:
 
 def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) -> None:
     group, _, name = path.partition(".")
-    if group in open_groups() or group in MAKERS or name.startswith("_"):
+    if group in known_names().open_groups or group in MAKERS or name.startswith("_"):
         return
     if group not in bridge_groups():
         say_unknown(draft, line, group, bridge_groups(), "no group of Megatron-Bridge")

@@ -21,7 +21,7 @@ from traces.settings.corrections import Correction, alias, corrected_flag, is_al
 from traces.settings.draft import Draft
 from traces.settings.harness import harness_count, runs_scripts, take_harness
 from traces.settings.knobs import Knob, by_flag, knobs
-from traces.settings.names import bridges, launcher_flags, lm_flags, nearest_in, say_unknown, shown
+from traces.settings.names import known_names, lm_flags, nearest_in, say_unknown, shown
 from traces.settings.releases import say_if_absent, say_later_words, stay_of_flag
 from traces.settings.settings import NotAConfiguration
 from traces.settings.shell import UNKNOWN, Command, Script, Word, Words, files, read_script, texts
@@ -46,7 +46,7 @@ def _counts(words: Iterable[Word]) -> dict[str, int | None]:
         flag, value = word.name, word.value or after
         if short := compiled(r"(-[Nn])(\d{1,9})").fullmatch(word.text):
             flag, value = short[1], replace(word, text=short[2])
-        if counted := launcher_flags().get(flag):
+        if counted := known_names().launchers.get(flag):
             counts[counted] = _plain_number(value)
     return counts
 
@@ -303,19 +303,16 @@ def take_environment(draft: Draft, script: Script, command: Command, launch: Wor
     for name, word in words.items():
         knob = knobs().get(f"env.{name}")
         if not knob:
-            _misspelt_variable(draft, name, word.line)
+            stem, alike = name.rpartition("_")[0], list[str]()
+            if stem.count("_") > 1:
+                alike = [env for env in _variables() if env.startswith(stem)]
+            if near := nearest_in(draft, name, alike):
+                what = "an environment variable nobody reads"
+                draft.problem(word.line, f"{shown(name, near)}: {what}", near)
         elif word.is_told:
             take(draft, knob, name, word.text, word.line)
         else:
             unclear(draft, knob, name, word.line)
-
-
-def _misspelt_variable(draft: Draft, name: str, line: int) -> None:
-    stem = name.rpartition("_")[0]
-    alike = [env for env in _variables() if env.startswith(stem)] if stem.count("_") > 1 else []
-    near = nearest_in(draft, name, alike)
-    if near:
-        draft.problem(line, f"{shown(name, near)}: an environment variable nobody reads", near)
 
 
 @cache
@@ -325,11 +322,11 @@ def _variables() -> Texts:
 
 def _container(draft: Draft, script: Script) -> None:
     """The NeMo container that a script names: releases of a run hang on it."""
-    words = list[Word]()
+    words, bridges = list[Word](), known_names().bridges
     for command in script.commands:
         words += (*command.around, *command.words)
     for word in (*words, *script.assigned.values(), *script.directives):
         if match := compiled(r"\bnemo[:/_-](\d{2}\.\d{2}(?:\.\d{2})?)\b").search(word.text):
             draft.versions["container"] = f"nemo:{match[1]}"
-            if draft.framework == "megatron_bridge" and match[1] in bridges():
-                draft.versions["bridge"] = bridges()[match[1]]
+            if draft.framework == "megatron_bridge" and match[1] in bridges:
+                draft.versions["bridge"] = bridges[match[1]]

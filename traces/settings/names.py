@@ -28,7 +28,12 @@ class Names(frozenset[str]):
 
 class _Known(TableRow):
     """Flags of Megatron-LM and of Bridge's harness; fields by group of Bridge, those that are
-    flags of Megatron-LM apart, and its open groups."""
+    flags of Megatron-LM apart.
+
+    `open_groups`: groups of Bridge whose fields depend on the class chosen; any name goes there.
+    `launchers`: flags of launchers and of `#SBATCH`, each with what it counts.
+    `bridges`: NVIDIA's NeMo containers, each with its Megatron-Bridge.
+    """
 
     megatron_lm: Names
     harness: Names
@@ -42,7 +47,8 @@ class _Known(TableRow):
 
 
 @cache
-def _known() -> _Known:
+def known_names() -> _Known:
+    """The table of names that we know."""
     split = {Names: lambda text: Names(text.split())}
     return read_table("traces.settings", "known_names.toml", _Known, split)
 
@@ -50,43 +56,33 @@ def _known() -> _Known:
 @cache
 def lm_flags() -> frozenset[str]:
     """Every flag of Megatron-LM, those of knobs included."""
-    names = chain.from_iterable(_known().shared.values())
-    return _known().megatron_lm | {*map(flag_named, names)} | by_flag().keys()
+    names = chain.from_iterable(known_names().shared.values())
+    return known_names().megatron_lm | {*map(flag_named, names)} | by_flag().keys()
 
 
 @cache
 def harness_flags() -> frozenset[str]:
     """Every flag of Bridge's scripts/performance, those of knobs included."""
-    return _known().harness.union(by_harness())
+    return known_names().harness.union(by_harness())
 
 
 def known_words() -> frozenset[str]:
     """Texts of knobs that take any word, as the frameworks' own recipes have them: nobody's name or
     path.
     """
-    return _known().words
-
-
-def launcher_flags() -> dict[str, str]:
-    """Flags of launchers and of `#SBATCH`, each with what it counts."""
-    return _known().launchers
-
-
-def bridges() -> dict[str, str]:
-    """NVIDIA's NeMo containers, each with its Megatron-Bridge."""
-    return _known().bridges
+    return known_names().words
 
 
 def long_flag(flag: str) -> str:
     """A flag of Bridge's scripts/performance by its long name."""
-    return _known().harness_short.get(flag, flag)
+    return known_names().harness_short.get(flag, flag)
 
 
 @cache
 def bridge_paths() -> frozenset[str]:
     """Every path of a Bridge configuration that we can name."""
     paths = set(by_path())
-    for group, names in (*_known().shared.items(), *_known().own.items()):
+    for group, names in (*known_names().shared.items(), *known_names().own.items()):
         paths.update(f"{group}.{name}" for name in names)
     return frozenset(paths)
 
@@ -94,12 +90,7 @@ def bridge_paths() -> frozenset[str]:
 @cache
 def bridge_groups() -> frozenset[str]:
     """Top-level names of a Bridge configuration."""
-    return open_groups().union(path.partition(".")[0] for path in bridge_paths())
-
-
-def open_groups() -> frozenset[str]:
-    """Groups of Bridge whose fields depend on the class chosen; any name goes there."""
-    return _known().open_groups
+    return known_names().open_groups.union(path.partition(".")[0] for path in bridge_paths())
 
 
 def nearest_in(draft: Draft, name: str, known: Collection[str], near: Limit = NEAR) -> str:
@@ -118,7 +109,7 @@ def _words() -> frozenset[str]:
         lm_flags()
         | harness_flags()
         | bridge_paths()
-        | open_groups()
+        | known_names().open_groups
         | {"cfg", "config", "env", "env_vars", "launcher"}
     )
     return frozenset(compiled(r"[^A-Za-z0-9]+").split(" ".join(names)))

@@ -35,7 +35,13 @@ def change_of(lines: Sequence[str], framework: Framework) -> Values:
 def _take_line(draft: Draft, line: str, framework: Framework) -> None:
     """Take a line of one of the forms we know; any other leaves the draft empty."""
     if left_out := LEFT_OUT.fullmatch(line):
-        _leave_out(draft, left_out[1])
+        for name in compiled(r"[\w-]+").findall(left_out[1]):
+            if name in BINDERS:
+                draft.put("launcher.numa_binding", False, None)
+            elif named := knobs().get(f"env.{name}"):
+                draft.put(named.id, None, None)
+            for knob, is_off in by_flag().get(name, ()):
+                draft.put(knob.id, _off_value(knob, is_off), None)
         return
     try:
         words = tuple(Word(word, 0) for word in shlex.split(line))
@@ -53,16 +59,6 @@ def _take_line(draft: Draft, line: str, framework: Framework) -> None:
     elif first.startswith("-"):
         for flag in flags_of(words):
             take_flag(draft, flag)
-
-
-def _leave_out(draft: Draft, names: str) -> None:
-    for name in compiled(r"[\w-]+").findall(names):
-        if name in BINDERS:
-            draft.put("launcher.numa_binding", False, None)
-        elif variable := knobs().get(f"env.{name}"):
-            draft.put(variable.id, None, None)
-        for knob, is_off in by_flag().get(name, ()):
-            draft.put(knob.id, _off_value(knob, is_off), None)
 
 
 def _off_value(knob: Knob, is_off: bool) -> Value:

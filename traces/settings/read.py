@@ -62,7 +62,11 @@ def configuration_of(text: str, name: str, core_version: str | None = None) -> C
         raise NotAConfiguration(f"{name}: empty; {GIVE}")
     draft = Draft(name, core=release(core_version))
     if has_arguments(text):
-        _take_log(draft, text)
+        is_whole = take_arguments(draft, text.splitlines())
+        if is_whole:
+            at_least = release(draft.versions.get("core_at_least")) or FIRST
+            add_defaults(draft, draft.core or at_least, release(draft.versions.get("core_before")))
+        add_derived(draft, is_whole)
     elif name.lower().endswith(".toml") and take_toml(draft, text):
         pass
     elif _is_yaml(text, name):
@@ -134,14 +138,6 @@ def _take_overrides(draft: Draft, text: str) -> bool:
     for number, word in words.items():
         take_override(draft, word, number)
     return True
-
-
-def _take_log(draft: Draft, text: str) -> None:
-    is_whole = take_arguments(draft, text.splitlines())
-    if is_whole:
-        at_least = release(draft.versions.get("core_at_least")) or FIRST
-        add_defaults(draft, draft.core or at_least, release(draft.versions.get("core_before")))
-    add_derived(draft, is_whole)
 
 
 def _take_document(draft: Draft, text: str) -> None:

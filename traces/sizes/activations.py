@@ -97,7 +97,12 @@ def layer_bytes(model: ModelSize, layout: Layout, kept: Keeping, *, moe: bool) -
         for part in RECOMPUTED.get(module, ()):
             if part in parts and _acts_on(module, part, model, moe):
                 parts[part] = 0
-    _offload(parts, kept, moe)
+    norms = {"attn_norm", "mlp_norm"} & kept.offload
+    for module in kept.offload - norms:
+        for part in OFFLOADED.get(module, ()):
+            if part in parts:
+                parts[part] *= 1 - kept.offload_frac
+    parts["residual"] *= 1 - kept.offload_frac * len(norms if moe else norms - {"mlp_norm"}) / 2
     return {part: round(held) for part, held in parts.items()}
 
 
@@ -125,15 +130,6 @@ def _acts_on(module: str, part: Part, model: ModelSize, moe: bool) -> bool:
     if module == "mla_up_proj":
         return model.latent is not None
     return module != "mlp" or not moe
-
-
-def _offload(parts: Held, kept: Keeping, moe: bool) -> None:
-    norms = {"attn_norm", "mlp_norm"} & kept.offload
-    for module in kept.offload - norms:
-        for part in OFFLOADED.get(module, ()):
-            if part in parts:
-                parts[part] *= 1 - kept.offload_frac
-    parts["residual"] *= 1 - kept.offload_frac * len(norms if moe else norms - {"mlp_norm"}) / 2
 
 
 def _attention(model: ModelSize, layout: Layout, kept: Keeping) -> Held:

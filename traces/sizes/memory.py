@@ -31,7 +31,7 @@ from traces.sizes.layout import Chunk, Layout, chunks_in_flight, layout_of
 from traces.sizes.model import ModelSize, model_size
 from traces.sizes.parameters import StateBytes, state_bytes, states
 from traces.spelling import gigabytes
-from traces.texts import Key, Said
+from traces.texts import Key, Said, Sentences
 
 ERROR: Final = Limit(
     0.15,
@@ -58,7 +58,7 @@ class MemoryEstimate(Section):
     """Its activations by part of a layer."""
     layer_microbatches: Count
     """Layers times micro-batches in flight."""
-    assumed: tuple[Said, ...]
+    assumed: Sentences
     rest_bytes: OrMissing[int]
     """What a measured peak holds beyond the estimate, below zero where that is too high."""
     calibrated_by: Said
@@ -139,10 +139,15 @@ def _of_rank(
     parts = [held[chunk] for chunk in chunks]
     flying = chunks_in_flight(layout, rank, [sum(part.values()) for part in parts])
     by_part = _sums(zip(parts, flying, strict=True))
+    # BF16, and FP32 for the loss unless TE's fused loss works in place
+    fused = settings.value("cross_entropy_loss_fusion") is True
+    in_place = fused and settings.value("cross_entropy_fusion_impl") == "te"
+    element = ACTIVATION_BYTES if in_place else ACTIVATION_BYTES + 4
+    each = round(token_count(model, layout) * model.vocab_size / layout.tp * element)
     layers = logits = 0
     for chunk, count in zip(chunks, flying, strict=True):
         layers += count * chunk.layer_count
-        logits += _logits(settings, model, layout, chunk)
+        logits += each * (chunk.output + chunk.mtp)
     parameters, gradients, optimizer = states(model, layout, state, rank)
     activations = sum(by_part.values())
     return MemoryEstimate(
@@ -215,14 +220,3 @@ def _layers_offloaded(settings: Settings, chunk: Chunk, held: ByPart) -> ByPart:
 def _without_layers(chunk: Chunk, gone: int, held: ByPart) -> ByPart:
     layers = chunk.layer_count
     return {name: whole * (layers - gone) // max(1, layers) for name, whole in held.items()}
-
-
-def _logits(settings: Settings, model: ModelSize, layout: Layout, chunk: Chunk) -> int:
-    """Logits of one micro-batch: BF16, and FP32 for the loss unless TE's fused loss works in
-    place.
-    """
-    fused = settings.value("cross_entropy_loss_fusion") is True
-    in_place = fused and settings.value("cross_entropy_fusion_impl") == "te"
-    element = ACTIVATION_BYTES if in_place else ACTIVATION_BYTES + 4
-    logits_bytes = round(token_count(model, layout) * model.vocab_size / layout.tp * element)
-    return logits_bytes * (chunk.output + chunk.mtp)

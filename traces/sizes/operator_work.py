@@ -44,20 +44,14 @@ def operator_work(problem: OperatorProblem) -> OperatorWork | None:
         return None
     try:
         flop, elements = _RULES[row.rule](problem, row.at)
-        dtype, size = _dtype(problem, row.at, row.rule)
     except _Unknown:
         return None
+    count = 3 if row.rule in ("attention", "attention_backward", "convolution_backward") else 2
+    only = sole({DTYPES.get(problem.types[place]) for place in row.at[:count]})
+    if only is None:  # the tensors that multiply are not all of one type
+        return None
+    dtype, size = only
     return OperatorWork(problem.operator, dtype, flop, elements * size)
-
-
-def _dtype(problem: OperatorProblem, at: Places, rule: Rule) -> tuple[Dtype, int]:
-    """The one type of all tensors that multiply."""
-    count = 3 if rule in ("attention", "attention_backward", "convolution_backward") else 2
-    dtypes = {DTYPES.get(problem.types[place]) for place in at[:count]}
-    dtype = sole(dtypes)
-    if dtype is None:
-        raise _Unknown
-    return dtype
 
 
 def _shape(problem: OperatorProblem, place: int, sides: int = 0) -> Shape:

@@ -96,7 +96,7 @@ def steps_of(ranges: HostRanges, order: HostOrder) -> Found:
 
 
 def _families(rank: RankTimeline) -> dict[str, list[int]]:
-    families: dict[str, list[int]] = defaultdict(list)
+    families = defaultdict[str, list[int]](list)
     for place, text in enumerate(rank.columns.range_texts):
         if is_step_name(text):
             families[step_family(text)].append(place)

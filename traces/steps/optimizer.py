@@ -106,7 +106,9 @@ def optimizer_steps(rank: RankTimeline, order: HostOrder, roles: Roles) -> Found
         if marks is None or (ends_ns := cluster_ends_ns(marks, order)) is None:
             continue
         ends_ns = _after_collectives_ns(ends_ns, rank.activities, order)
-        way = _steps_ending_at(ends_ns, order, marks.what)
+        # with the stretch before the first end, index 0, and the one after the last
+        cuts = np.concatenate((order.launch_ns[:1], ends_ns, order.launch_ns[-1:] + 1))
+        way = found_between(order, cuts[:-1], cuts[1:], marks.what)
         way = without_other_work(way, order, rank.activities)
         if _repeats(way, order, roles):
             return _without_parts(way)
@@ -176,14 +178,6 @@ def _marks_of_kernels(order: HostOrder, roles: Roles) -> Marks | None:
         return None
     until_ns = order.launch_ns[first] + 1  # whatever is launched later is the next step's
     return Marks(first, first + 1, until_ns, "to the last optimizer kernel of each cluster")
-
-
-def _steps_ending_at(ends_ns: IntArray, order: HostOrder, what: str) -> Found:
-    """Stretches between the ends, with the one before the first, index 0, and the one after the
-    last.
-    """
-    cuts = np.concatenate((order.launch_ns[:1], ends_ns, order.launch_ns[-1:] + 1))
-    return found_between(order, cuts[:-1], cuts[1:], what)
 
 
 def _repeats(way: Found, order: HostOrder, roles: Roles) -> bool:

@@ -43,7 +43,10 @@ _FLUSHES: Final = compiled("(?i)flush|stop")
 
 def leave_out_unusual(rank: RankTimeline, way: Found) -> list[Step]:
     """The rules all ways share, partial steps aside: graph capture, profiler flush, warm-up."""
-    steps = leave_out_flush(rank, leave_out_capture(rank, way))
+    rows = rank.columns.overheads
+    flushes = passing(_FLUSHES.search, rows.names)[rows.name] & rank.may_be_own(rows)
+    start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
+    steps = [_without_flush(step, start_ns, end_ns) for step in leave_out_capture(rank, way)]
     return leave_out_warm_up(steps, _initialising_ns(rank, way))
 
 
@@ -61,17 +64,10 @@ def leave_out_capture(rank: RankTimeline, way: Found) -> list[Step]:
     ]
 
 
-def leave_out_flush(rank: RankTimeline, steps: list[Step]) -> list[Step]:
-    """Drop steps at whose start or end the profiler wrote out its buffers for a good part of the
-    step.
-    """
-    rows = rank.columns.overheads
-    flushes = passing(_FLUSHES.search, rows.names)[rows.name] & rank.may_be_own(rows)
-    start_ns, end_ns = rows.start_ns[flushes], rows.end_ns[flushes]
-    return [_without_flush(step, start_ns, end_ns) for step in steps]
-
-
 def _without_flush(step: Step, start_ns: IntArray, end_ns: IntArray) -> Step:
+    """Drop a step at whose start or end the profiler wrote out its buffers, from start to end, for
+    a good part of the step.
+    """
     at_border = (start_ns <= step.start_ns) | (step.end_ns <= end_ns)
     within_ns = np.minimum(end_ns, step.end_ns) - np.maximum(start_ns, step.start_ns)
     longest_ns = int(within_ns[at_border].max(initial=0))

@@ -6,7 +6,7 @@ the rank behind it). What is retired was finished, whatever its state says: gloo
 `scheduled`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from traces.names.foreign import cut_name
@@ -43,7 +43,8 @@ def dump_of(document: Mapping[str, Any], name: str) -> Dump:
     ranks = {str(key): _ranks(said) for key, said in _mapping(document.get("pg_config")).items()}
     status = {str(key): state for key, state in _mapping(document.get("pg_status")).items()}
     groups: dict[GroupKey, GroupSaid] = {}
-    entered = []
+    # of a coalesced group the parts share a number, and its first stands for it
+    entered: dict[tuple[GroupKey, int], Entered] = {}
     # a pickle may name one again and again
     entries = {id(entry): entry for entry in document["entries"]}
     for entry in entries.values():
@@ -51,8 +52,8 @@ def dump_of(document: Mapping[str, Any], name: str) -> Dump:
             key, about = _group(entry, ranks, status)
             groups.setdefault(key, about)
             if (collective := _entered(entry, key)) is not None:
-                entered.append(collective)
-    return Dump(rank, WitnessSource.FLIGHT_RECORDER, groups, tuple(_once(entered)))
+                entered.setdefault((key, collective.sequence), collective)
+    return Dump(rank, WitnessSource.FLIGHT_RECORDER, groups, tuple(entered.values()))
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:
@@ -145,14 +146,3 @@ def _elements(entry: Mapping[str, Any]) -> str:
     if not compiled(r"[A-Za-z][A-Za-z0-9_]{1,24}").fullmatch(kind):
         kind = "elements"
     return f"{total:,} {kind}"
-
-
-def _once(entered: list[Entered]) -> Iterator[Entered]:
-    """Each collective once: of a coalesced group the parts share a number, and its first stands for
-    it.
-    """
-    seen = set[tuple[GroupKey, int]]()
-    for collective in entered:
-        if (collective.group, collective.sequence) not in seen:
-            seen.add((collective.group, collective.sequence))
-            yield collective

@@ -33,7 +33,7 @@ class _Group:
     key: GroupKey
     said: GroupSaid
     members: tuple[int, ...]
-    by_rank: Mapping[int, Mapping[int, Entered]]
+    by_rank: Mapping[int, ByRank]
     last_entered: Mapping[int, int]
 
     @property
@@ -90,9 +90,9 @@ def _name(about: GroupSaid, key: GroupKey) -> str:
 
 
 def _groups(by_rank: Mapping[int, Dump]) -> Iterator[_Group]:
-    by_group: dict[GroupKey, dict[int, dict[int, Entered]]] = defaultdict(lambda: defaultdict(dict))
+    by_group = defaultdict[GroupKey, dict[int, dict[int, Entered]]](lambda: defaultdict(dict))
     about: dict[GroupKey, GroupSaid] = {}
-    last: dict[GroupKey, dict[int, int]] = defaultdict(dict)
+    last = defaultdict[GroupKey, dict[int, int]](dict)
     for rank, dump in by_rank.items():
         for key, group_said in dump.groups.items():
             about.setdefault(key, group_said)
@@ -120,7 +120,9 @@ def _first_stuck(group: _Group, present: Set[int]) -> _Stuck | None:
         missing = tuple(
             rank for rank in here if rank not in entered and not _is_past(group, rank, sequence)
         )
-        if not (_holds_up(group, sequence, entered) or _is_last(group, sequence, entered)):
+        # gloo fails where sizes differ, is then done with it, and no rank goes on in the group
+        is_last = all(max(group.by_rank[rank]) == sequence for rank in entered)
+        if not (is_last or _holds_up(group, sequence, entered)):
             continue
         if (kind := _difference(group, sequence, entered)) is not None:
             most, others = _majority(entered)
@@ -148,13 +150,6 @@ def _holds_up(group: _Group, sequence: int, entered: ByRank) -> bool:
         for at, entry in group.by_rank[rank].items()
         if at >= sequence
     )
-
-
-def _is_last(group: _Group, sequence: int, entered: ByRank) -> bool:
-    """Whether no rank went on in the group: gloo fails where sizes differ, and is then done with
-    it.
-    """
-    return all(max(group.by_rank[rank]) == sequence for rank in entered)
 
 
 def _difference(group: _Group, sequence: int, entered: ByRank) -> HangKind | None:
@@ -186,7 +181,7 @@ def _call_of(entry: Entered) -> tuple[str, str]:
 
 def _majority(entered: ByRank) -> tuple[ByRank, ByRank]:
     """What most ranks entered, of equals what the lowest rank did, and the others."""
-    by_what: dict[tuple[str, str], dict[int, Entered]] = defaultdict(dict)
+    by_what = defaultdict[tuple[str, str], dict[int, Entered]](dict)
     for rank, entry in sorted(entered.items()):
         by_what[_call_of(entry)][rank] = entry
     most = max(by_what.values(), key=lambda ranks: (len(ranks), -min(ranks)))

@@ -22,7 +22,7 @@ def witness_of(dumps: Sequence[Dump], files: int, profiled: Set[int]) -> Witness
     """All ranks of the dumps, in their order. `profiled`: numbers of those that were recorded as
     well.
     """
-    timed: dict[tuple[GroupKey, int], dict[int, int]] = defaultdict(dict)
+    timed = defaultdict[tuple[GroupKey, int], dict[int, int]](dict)
     count, last = Counter[int](), dict[int, int]()
     for dump in dumps:
         count[dump.rank] += len(dump.entered)

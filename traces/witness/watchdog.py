@@ -66,7 +66,7 @@ class _Wait(NamedTuple):
 
 def _waits(lines: list[Message]) -> dict[int, list[_Wait]]:
     """Each place in which a rank waits once, of those that have a number."""
-    by_rank: dict[int, list[_Wait]] = defaultdict(list)
+    by_rank = defaultdict[int, list[_Wait]](list)
     for line in lines:
         said, rank = line.said, _rank(line)
         if rank is not None and said.get("sequence"):

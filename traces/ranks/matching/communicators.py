@@ -30,6 +30,7 @@ from traces.ranks.matching.gathered import (
     JoinedSequences,
     Members,
     OnClock,
+    Pair,
     best_of,
     by_clock,
     overlaps,
@@ -69,8 +70,8 @@ def _paired(group: Group, place: int, own: Mapping[tuple[int, int], int]) -> Gro
 
 def _own_places(summaries: Summaries) -> dict[tuple[int, int], int]:
     """(communicator, place of the summary) -> the rank's place in the communicator."""
-    peers: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-    doubtful: set[int] = set()
+    peers = defaultdict[int, dict[int, set[int]]](lambda: defaultdict(set))
+    doubtful = set[int]()
     for place, summary in enumerate(summaries):
         for group in summary.groups:
             if group.source is GroupSource.PEER and group.peer is not None:
@@ -182,7 +183,7 @@ def _candidates(
         mine = np.flatnonzero(of_order & (operation == code))
         mine = mine[np.lexsort((mine, group[mine], place[mine]))]
         sequences = np.split(mine, parts.begins_of(place[mine], group[mine])[1:-1])
-        by_turn: dict[int, list[IntArray]] = defaultdict(list)
+        by_turn = defaultdict[int, list[IntArray]](list)
         for rows in sequences:
             by_turn[flat.group_of(rows)].append(rows)
         if any_turn and len({*map(len, by_turn.values())}) > 1:
@@ -205,7 +206,7 @@ class _Settled:
         self._groups = list(flat.groups)
         self._taken = none_of(len(flat))
         self._places = len(distinct(flat.place))
-        self.beside: set[tuple[int, int]] = set()
+        self.beside = set[Pair]()
         """Places in one group that is not of all: of one stage, which sends itself no messages."""
 
     def add(self, sequences: Sequence[IntArray], gathered: Sequence[Members]) -> None:

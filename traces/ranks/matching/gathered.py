@@ -31,7 +31,9 @@ FARTHER: Final = 8.0
 FINEST_NS: Final = 1_000.0
 """Fits better than this are alike."""
 
-Fits = dict[tuple[int, int], tuple[float, int]]
+Pair = tuple[int, int]
+"""Two sequences, or two ranks, by number."""
+Fits = dict[Pair, tuple[float, int]]
 """Of two sequences how far their ends are apart, and by how many one began later."""
 Members = list[tuple[int, int]]
 """Sequences of one group, by number, with their shifts."""
@@ -101,7 +103,7 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     best = best_of(near, len(sequences))
     together = JoinedSequences(len(sequences))
     states: list[tuple[float, list[Members]]] = []
-    far: list[tuple[tuple[int, int], int]] = []
+    far: list[tuple[Pair, int]] = []
     for pair, (apart_ns, by) in sorted(near.items(), key=lambda fit: fit[1]):
         if apart_ns > FARTHER * max(FINEST_NS, *(best[sequence] for sequence in pair)):
             far.append((pair, by))
@@ -118,7 +120,7 @@ def by_clock(sequences: Sequence[OnClock]) -> list[Members]:
     return chosen
 
 
-def _may_join(together: JoinedSequences, pair: tuple[int, int], may_join: BoolArray) -> bool:
+def _may_join(together: JoinedSequences, pair: Pair, may_join: BoolArray) -> bool:
     """Whether two groups are not one yet, and each of one can be in the collectives of each of the
     other: none is in those of its own rank, so that of one group it never holds.
     """

@@ -43,7 +43,6 @@ from traces.ranks.summaries.summary import (
     clocks_of,
     of_source,
     recorded_of,
-    sizes_of,
 )
 
 
@@ -179,11 +178,6 @@ class Matched(Lasting):
         return of_source(GroupSource.ORDER, self.groups)[self.group]
 
     @property
-    def group_sizes(self) -> IntArray:
-        """The ranks of each instance's group, shape (n,); 0 where that is not recorded."""
-        return sizes_of(self.groups)[self.group]
-
-    @property
     def purposes(self) -> IntArray:
         """Of each instance what its group is for, shape (n,), as in `Group`."""
         return ints([group.purpose for group in self.groups])[self.group]
@@ -216,7 +210,11 @@ def match(summaries: Summaries, fits: Mapping[int, ClockFit] | None = None) -> M
     flat = settled_order(flat, [summary.identity.clock for summary in summaries], fits)
     rows = _in_order(flat)
     first = parts.begins_of(flat.rows.group[rows], flat.rows.sequence[rows])
-    agrees = _agreeing(flat, rows, first)
+    # what most of its instance do: the operation, and the size where sizes must agree
+    operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
+    agrees = operation == parts.spread(parts.median(operation, first), first)
+    is_told = np.isin(operation, SIZES_AGREE) & (size >= 0)
+    agrees &= ~is_told | (size == parts.spread(parts.median(size, first, is_told), first))
     disagreeing = np.bincount(flat.place[rows[~agrees]], minlength=count)
     taking_part = parts.total(ints(agrees), first)
     several = taking_part > 1
@@ -280,13 +278,3 @@ def _in_order(flat: Flat) -> IntArray:
     else:
         order = np.lexsort((sequence, group))
     return order[begins(group[order], sequence[order], flat.place[order])]
-
-
-def _agreeing(flat: Flat, rows: IntArray, first: IntArray) -> BoolArray:
-    """Which rows do what most of their instance do: the operation, and the size where sizes must
-    agree.
-    """
-    operation, size = flat.rows.operation[rows], flat.rows.size_bytes[rows]
-    agrees = operation == parts.spread(parts.median(operation, first), first)
-    is_told = np.isin(operation, SIZES_AGREE) & (size >= 0)
-    return agrees & (~is_told | (size == parts.spread(parts.median(size, first, is_told), first)))

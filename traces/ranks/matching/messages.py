@@ -29,7 +29,7 @@ from traces.arrays import (
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.ranks.clocks.clock_fit import MEET, WHOLE, in_time_of
-from traces.ranks.matching.gathered import FINEST_NS, LEAST, OnClock
+from traces.ranks.matching.gathered import FINEST_NS, LEAST, OnClock, Pair
 from traces.ranks.rows import parts
 from traces.statistics.resampled import CHANCE, drawn_again
 
@@ -107,7 +107,7 @@ class Exchanges:
     """
 
     sequences: Sequence[OnClock]
-    meetings: Mapping[tuple[int, int], Meeting]
+    meetings: Mapping[Pair, Meeting]
     first: IntArray
 
     @staticmethod
@@ -120,7 +120,7 @@ class Exchanges:
         lengths = ints([len(sequence.end_ns) for sequence in sequences])
         return Exchanges(sequences, meetings, sums_before(lengths))
 
-    def _among_all(self, pair: tuple[int, int]) -> tuple[IntArray, IntArray]:
+    def _among_all(self, pair: Pair) -> tuple[IntArray, IntArray]:
         """Where the ends of two that meet each other stand among those of all, of either."""
         (lower, higher), met = pair, self.meetings[pair]
         return self.first[lower] + met.lower_ends, self.first[higher] + met.higher_ends
@@ -151,7 +151,7 @@ class Exchanges:
 
         None where they do not: in a group the ends of all are as near as each other.
         """
-        pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        pairs = defaultdict[int, list[Pair]](list)
         for pair, met in self.meetings.items():
             if self._meet_often(pair, met):
                 lower_place, higher_place = self._places(pair)
@@ -172,7 +172,7 @@ class Exchanges:
         between_ns = np.concatenate([np.diff(sequence.end_ns) for sequence in self.sequences])
         return max(_EVEN_NS, min(int(np.gcd.reduce(between_ns)), _MICROSECOND_NS))
 
-    def _mean_apart_ns(self, size: int, pairs: Sequence[tuple[int, int]]) -> FloatArray:
+    def _mean_apart_ns(self, size: int, pairs: Sequence[Pair]) -> FloatArray:
         """How far each end of all sequences is from the nearest that it meets in these pairs, in
         the mean; then of sequences drawn again. One that meets none counts as far as ends may be
         that meet.
@@ -193,7 +193,7 @@ class Exchanges:
         means_ns = sums_ns[drawn].sum(axis=1) / np.maximum(counts, 1)
         return np.where(counts, means_ns, float(MEET.value))
 
-    def _in_common(self, pair: tuple[int, int]) -> Iterator[IntArray]:
+    def _in_common(self, pair: Pair) -> Iterator[IntArray]:
         """Ends of two while the other was recorded as well, of either."""
         for mine, theirs in (pair, pair[::-1]):
             own_ns, other_ns = self.sequences[mine].end_ns, self.sequences[theirs].end_ns
@@ -205,7 +205,7 @@ class Exchanges:
     def messages(
         self,
         which: Sequence[int],
-        beside: Set[tuple[int, int]] = frozenset(),
+        beside: Set[Pair] = frozenset(),
         stage_size: int | None = None,
     ) -> list[MessagesOfTwo]:
         """Messages among the sequences `which`, by number: of those that are no group as a whole.
@@ -236,9 +236,7 @@ class Exchanges:
             messages.append(MessagesOfTwo(lower, higher, *ends))
         return messages
 
-    def _may_send(
-        self, pair: tuple[int, int], beside: Set[tuple[int, int]], stage_size: int | None
-    ) -> bool:
+    def _may_send(self, pair: Pair, beside: Set[Pair], stage_size: int | None) -> bool:
         """Whether the places of two sequences may exchange messages, as `messages` says."""
         lower_place, higher_place = self._places(pair)
         if stage_size is None:
@@ -249,12 +247,12 @@ class Exchanges:
     def _place_count(self) -> int:
         return max((sequence.place for sequence in self.sequences), default=-1) + 1
 
-    def _places(self, pair: tuple[int, int]) -> tuple[int, int]:
+    def _places(self, pair: Pair) -> Pair:
         """The places of the summaries of two sequences, the lower first."""
         lower_place, higher_place = sorted(self.sequences[sequence].place for sequence in pair)
         return lower_place, higher_place
 
-    def _meet_often(self, pair: tuple[int, int], met: Meeting) -> bool:
+    def _meet_often(self, pair: Pair, met: Meeting) -> bool:
         """Whether so many ends meet as a rank exchanges with a neighbour."""
         fewer = min(len(self.sequences[sequence].end_ns) for sequence in pair)
         return len(met.apart_ns) >= _OFTEN.value * fewer

@@ -278,7 +278,7 @@ def one_clock_holds(summaries: Summaries, matched: Matched) -> bool:
 
 def fits_of(summaries: Summaries, clocks: Clocks) -> Iterator[sections.ClockFit]:
     """Every clock of which that is known. `summaries` are those used, in order of place."""
-    places: dict[int, list[int]] = defaultdict(list)
+    places = defaultdict[int, list[int]](list)
     for place, summary in enumerate(summaries):
         places[summary.identity.clock].append(place)
     source, fits = ClockSource.COLLECTIVES, clocks.by_fingerprint()

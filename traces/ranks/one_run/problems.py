@@ -56,7 +56,7 @@ def _left_out(kind: ProblemKind, indices: Iterable[int], reason: str) -> Problem
 
 def same_recordings(left: Left) -> Problems:
     """Recordings that are there already."""
-    recordings: set[tuple[int, int]] = set()
+    recordings = set[tuple[int, int]]()
     again = []
     for index, summary in left.items():
         known = summary.identity.recording, summary.identity.device
@@ -70,13 +70,13 @@ def same_ranks(left: Left) -> Problems:
     """Of recordings of one rank, all but the one that has communicators in common with the most
     others.
     """
-    of_rank: dict[int, list[int]] = defaultdict(list)
-    members: Counter[int] = Counter()
+    of_rank = defaultdict[int, list[int]](list)
+    members = Counter[int]()
     for index, summary in left.items():
         members.update(summary.communicators)
         if summary.identity.rank is not None:
             of_rank[summary.identity.rank].append(index)
-    again: set[int] = set()
+    again = set[int]()
     for indices in of_rank.values():
         again |= {*indices} - {max(indices, key=lambda index: _shared(left[index], members))}
     return _left_out(ProblemKind.DUPLICATE, again, "another recording is of the same rank")
@@ -175,14 +175,14 @@ def other_runs(left: Left) -> Problems:
     has too.
     """
     leader = _by_communicators(left)
-    sets: dict[int, list[int]] = defaultdict(list)
+    sets = defaultdict[int, list[int]](list)
     for index in left:
         sets[leader[index]].append(index)
-    rivals: dict[int, set[int]] = defaultdict(set)
+    rivals = defaultdict[int, set[int]](set)
     for first, second in _rivals(left):
         rivals[leader[first]].add(leader[second])
         rivals[leader[second]].add(leader[first])
-    kept: set[int] = set()
+    kept = set[int]()
     gone: list[int] = []
     for number in sorted(sets, key=lambda number: -len(sets[number])):  # the first of equals
         if left[number].communicators and kept & (rivals[number] - {number}):
@@ -204,7 +204,7 @@ def same_processes(left: Left) -> Problems:
     the most.
     """
     leader, beside = _by_communicators(left), _overlapping(left)
-    gone: set[int] = set()
+    gone = set[int]()
     for first, second in _same_process(left):
         if leader[first] != leader[second] and not {first, second} & gone:
             gone.add(second if beside[first] >= beside[second] else first)
@@ -244,7 +244,7 @@ def _rivals(left: Left) -> Iterator[tuple[int, int]]:
 
 def _same_process(left: Left) -> Iterator[tuple[int, int]]:
     spans = unix_ns(left)
-    of_process: dict[tuple[int, int], list[int]] = defaultdict(list)
+    of_process = defaultdict[tuple[int, int], list[int]](list)
     for index in spans:
         identity = left[index].identity
         if identity.process is not None and identity.rank is None:

@@ -150,7 +150,7 @@ def _order_key(summary: RankSummary) -> tuple[tuple[int, ...], str, int, int]:
 
 
 def _without(left: Left, problems: Sequence[RecordingProblem]) -> dict[int, RankSummary]:
-    gone: set[int] = set()
+    gone = set[int]()
     for problem in problems:
         if problem.left_out:
             gone.update(problem.indices)
@@ -217,8 +217,8 @@ def _missing_between(seen: Set[int]) -> Problems:
 
 def _missing_in_groups(used: Summaries) -> Problems:
     """Ranks that a communicator has and no recording is of; the one that misses most tells."""
-    seen: dict[int, dict[int, int | None]] = defaultdict(dict)
-    recorded: Counter[int] = Counter()
+    seen = defaultdict[int, dict[int, int | None]](dict)
+    recorded = Counter[int]()
     sizes: dict[int, int] = {}
     for summary in used:
         for group in summary.groups:

@@ -72,7 +72,7 @@ def with_world_size(summary: RankSummary, given: WorldSize | None) -> RankSummar
 
 def world_size_of(used: Summaries) -> WorldSize | None:
     """As recorded, else as most were given. One that is too small for the ranks here is none."""
-    sizes: Counter[tuple[bool, int, str | None]] = Counter()
+    sizes = Counter[tuple[bool, int, str | None]]()
     least = len(used)
     for summary in used:
         ranks, world_from = summary.identity.world_size, summary.identity.world_size_from

@@ -70,21 +70,14 @@ def bytes_of(
     """Add up what is recorded. `counted`: which instances are in steps of the run, shape (n,)."""
     if not (matched.recorded.rows.size_bytes != UNKNOWN).any():
         return NO_SIZES
-    steps = _step_counts(matched.recorded, len(summaries))
+    step, place = matched.recorded.rows.step, matched.recorded.place
+    seen = none_of((len(summaries), count_from_0(step)))
+    seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
+    steps = np.maximum(seen.sum(axis=1), 1)  # without steps the whole window
     speeds = _speeds(summaries, matched, waits, counted & complete(matched, all_ranks_seen))
     longer = bools([summary.first_step is FirstStep.LONGER for summary in summaries])
     sent = _pairs(summaries, np.maximum(steps - longer, 1))
     return Bytes(_given_by_rank(summaries, matched.recorded, steps), Traffic(speeds, sent))
-
-
-def _step_counts(recorded: RecordedCollectives, count: int) -> IntArray:
-    """Of how many steps each rank has collectives, at least 1: the whole window where there are no
-    steps.
-    """
-    step, place = recorded.rows.step, recorded.place
-    seen = none_of((count, count_from_0(step)))
-    seen[place[step != UNKNOWN], step[step != UNKNOWN]] = True
-    return np.maximum(seen.sum(axis=1), 1)
 
 
 def _given_by_rank(
@@ -158,7 +151,7 @@ def _pairs(summaries: Summaries, steps: IntArray) -> tuple[PeerBytes, ...]:
         for key, own in row_by_row(summary.peers.communicator, summary.peers.own):
             if own != UNKNOWN:
                 place_of[key, own] = place
-    sent: dict[tuple[str, int, int], int] = defaultdict(int)
+    sent = defaultdict[tuple[str, int, int], int](int)
     for place, summary in enumerate(summaries):
         table = summary.peers
         for kind, key, peer, size in row_by_row(

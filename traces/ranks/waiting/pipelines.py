@@ -21,6 +21,7 @@ from traces.limits import Limit
 from traces.missing import Missing, gap
 from traces.names.kernels import COMM_KINDS
 from traces.ranks.matching.communicators import groups_of
+from traces.ranks.matching.gathered import Pair
 from traces.ranks.matching.match import Matched, together
 from traces.ranks.rows import parts
 from traces.ranks.summaries.summary import UNKNOWN, RankSummary, Summaries
@@ -89,14 +90,12 @@ def pipelines_of(
     return Pipelines(number, count)
 
 
-def _votes(
-    summaries: Summaries, matched: Matched, messages: BoolArray
-) -> dict[tuple[int, int], int]:
+def _votes(summaries: Summaries, matched: Matched, messages: BoolArray) -> dict[Pair, int]:
     """Pairs of places that exchange messages: above 0 the first is the earlier stage, 0 if
     unknown.
     """
     groups = groups_of(summaries)
-    votes: dict[tuple[int, int], int] = defaultdict(int)
+    votes = defaultdict[Pair, int](int)
     rows = np.flatnonzero(messages[matched.instance])
     group = matched.recorded.rows.group[matched.at[rows]]  # by its number in the rank's own summary
     first = np.searchsorted(rows, matched.first[:-1][messages])
@@ -110,7 +109,7 @@ def _votes(
     return votes
 
 
-def _vote(votes: dict[tuple[int, int], int], places: list[int], own: Sequence[int | None]) -> None:
+def _vote(votes: dict[Pair, int], places: list[int], own: Sequence[int | None]) -> None:
     """One set of ranks that meet: those with neighbouring places in the communicator are
     neighbours.
     """
@@ -125,7 +124,7 @@ def _vote(votes: dict[tuple[int, int], int], places: list[int], own: Sequence[in
         votes[min(before, after), max(before, after)] += 1 if before < after else -1
 
 
-def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missing:
+def _by_longest_way(edges: Sequence[Pair]) -> dict[int, int] | Missing:
     """Stages where all directions are known: how many ranks come before, at most."""
     stage = dict.fromkeys(chain.from_iterable(edges), 0)
     for _ in stage:
@@ -138,8 +137,8 @@ def _by_longest_way(edges: Sequence[tuple[int, int]]) -> dict[int, int] | Missin
     return _UNEVEN
 
 
-def _by_ends(edges: Sequence[tuple[int, int]], summaries: Summaries) -> dict[int, int] | Missing:
-    beside: dict[int, list[int]] = defaultdict(list)
+def _by_ends(edges: Sequence[Pair], summaries: Summaries) -> dict[int, int] | Missing:
+    beside = defaultdict[int, list[int]](list)
     for before, after in edges:
         beside[before].append(after)
         beside[after].append(before)

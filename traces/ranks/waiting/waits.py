@@ -12,7 +12,7 @@ from traces.limits import Limit
 from traces.ranks.matching.match import Matched
 from traces.ranks.one_run.align import Aligned
 from traces.ranks.rows import parts
-from traces.ranks.summaries.summary import Operation
+from traces.ranks.summaries.summary import Operation, sizes_of
 
 _ALIKE: Final = Limit(
     0.01,
@@ -74,7 +74,7 @@ def ends_at_once(moving_ns: IntArray, first: IntArray) -> BoolArray:
 
 def complete(matched: Matched, all_ranks_seen: bool) -> BoolArray:
     """Which instances were recorded by every rank of their group."""
-    sizes = matched.group_sizes
+    sizes = sizes_of(matched.groups)[matched.group]
     return np.where(sizes > 0, matched.sizes >= sizes, all_ranks_seen)
 
 
