@@ -25,6 +25,7 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import By, Rule, known_lines, rules, words_of
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.sections.section import copied
 from traces.toml_tables import TableRow, read_table
 
 T = TypeVar("T")
@@ -166,14 +167,13 @@ def _of_rule(run: Run, rule: Rule) -> Defect:
     cure = cure_in(run, rule)
     leads = _TABLE.level.get(rule.level) or _TABLE.by[rule.by]
     framework = "Megatron-Bridge" if rule.by == "megatron_bridge" else "Megatron-Core"
-    return replace(
+    return copied(
+        Defect,
         _NOTHING,
-        id=rule.id,
-        kind=leads.kind,
+        rule,
+        leads,
         what=rule.text,
         cure=_spelled(rule, cure, run),
-        fix=rule.fix,
-        cost=leads.cost,
         since=f"{framework} {rule.since}" if rule.since else "",
         until=f"{framework} {rule.until}" if rule.until else "",
         set=cure.set,
@@ -197,13 +197,13 @@ def _of_finding(finding: ConfigFinding) -> Defect:
     leads, of = _TABLE.state[finding.state], [finding.id]
     for row in TABLE.get(finding.id, ()):
         of += row.same
-    return replace(
+    return copied(
+        Defect,
         _NOTHING,
+        leads,
         id=finding.id,
-        kind=leads.kind,
         what=finding.text,
         cure=finding.fix,
-        cost=leads.cost,
         seen=(Sighting("evidence", finding.evidence.rstrip("."), ""),),
         of=tuple(of),
     )
@@ -211,26 +211,23 @@ def _of_finding(finding: ConfigFinding) -> Defect:
 
 def _of_failure(failure: Failure) -> Defect:
     id, leads = failure.rule or failure.id, _TABLE.state[failure.state]
-    return replace(
+    return copied(
+        Defect,
         _NOTHING,
+        failure,
+        leads,
         id=id,
-        kind=leads.kind,
         what=failure.text,
-        cure=failure.cure,
-        fix=failure.fix,
-        cost=leads.cost,
-        set=failure.set,
         seen=(Sighting("log", failure.id, f"line {failure.line}" if failure.line else ""),),
         of=_once((id, failure.id)),
     )
 
 
 def _of_answer(answer: Answer) -> Defect:
-    leads = _TABLE.by["core"]
-    return replace(
+    return copied(
+        Defect,
         _NOTHING,
-        kind=leads.kind,
+        _TABLE.by["core"],
         what=say("findings.core-rejects", text=answer.text),
-        cost=leads.cost,
         seen=(Sighting("megatron_core", answer.text, answer.tier),),
     )

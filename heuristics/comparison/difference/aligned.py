@@ -37,6 +37,7 @@ from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.names.kernels import GRAPH_REPLAY
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.sections.tables import Kind, Phase
 from traces.sections.tables import Sequence as Recorded
 
@@ -342,16 +343,14 @@ def _sum(group: _Group, base_ns: int, new_ns: int) -> ExchangeSum:
 
 
 def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
-    return Exchange(
+    return copied(
+        Exchange,
+        _sum(group, base_ns, new_ns),
+        group,
         change=_change(group),
         key=_key(group),
-        phase=group.phase,
         base=_worked(group.base, base_ns),
         new=_worked(group.new, new_ns),
-        base_count=group.base.count,
-        new_count=group.new.count,
-        base_ns=base_ns,
-        new_ns=new_ns,
         delta_ns=new_ns - base_ns,
     )
 
