@@ -112,7 +112,8 @@ def way_of(row_name: str, view: View) -> Way | None:
     for one in view.facts.kernels:
         if one.key == row_name:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
-            work_ns["blocks" if _has_other_blocks(one) else one.change] += max(sides)
+            is_other = differing(one.base_block, one.new_block)
+            work_ns["blocks" if is_other else one.change] += max(sides)
     gone = part_of(work_ns["gone"], row.base_ns) or 0.0
     came = part_of(work_ns["new"], row.new_ns) or 0.0
     if min(gone, came) >= QUARTER.value:
@@ -141,10 +142,6 @@ def to_compare(row_name: str, view: View) -> str:
     row = view.rows[row_name]
     few_ns = HALF_A_WALL.value * min(row.base_ns, row.new_ns)
     return say(f"comparison.compare-{'clocks' if abs(row.delta_ns) <= few_ns else 'code'}")
-
-
-def _has_other_blocks(kernel: KernelDelta) -> bool:
-    return differing(kernel.base_block, kernel.new_block) is not None
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> Texts:
