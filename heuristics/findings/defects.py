@@ -2,12 +2,13 @@
 thing.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import Final, TypeVar, get_args
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
+from heuristics.config.logic import each_once
 from heuristics.config.view import Trust
 from heuristics.findings.contradictions import TABLE
 from heuristics.result.configured import (
@@ -28,7 +29,6 @@ from heuristics.words import say
 from traces.sections.section import copied
 from traces.toml_tables import TableRow, read_table
 
-T = TypeVar("T")
 KINDS: Final[tuple[DefectKind, ...]] = get_args(DefectKind)
 
 
@@ -97,15 +97,11 @@ def _add(entries: list[Defect], new: Defect, told_id: str | None) -> None:
                 cure=words.cure,
                 cost=words.cost,
                 kind=min(old.kind, new.kind, key=KINDS.index),
-                seen=_once((*old.seen, *new.seen)),
-                of=_once((*old.of, *new.of)),
+                seen=each_once((*old.seen, *new.seen)),
+                of=each_once((*old.of, *new.of)),
             )
             return
     entries.append(new)
-
-
-def _once(items: Iterable[T]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(items))
 
 
 def _printed(entry: Defect) -> Iterator[str]:
@@ -135,7 +131,7 @@ def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
             seen += met.seen
             of += met.of
             left.remove(met)
-        kept.append(replace(first, also=tuple(also), seen=_once(seen), of=tuple(of)))
+        kept.append(replace(first, also=tuple(also), seen=each_once(seen), of=tuple(of)))
     return kept
 
 
@@ -219,7 +215,7 @@ def _of_failure(failure: Failure) -> Defect:
         id=id,
         what=failure.text,
         seen=(Sighting("log", failure.id, f"line {failure.line}" if failure.line else ""),),
-        of=_once((id, failure.id)),
+        of=each_once((id, failure.id)),
     )
 
 

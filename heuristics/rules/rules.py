@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 from packaging.version import Version
 
-from heuristics.config.logic import all_of, negated
+from heuristics.config.logic import all_of, each_once, negated
 from heuristics.config.versions import PACKAGE_NAMES, PACKAGES, Package
 from heuristics.config.view import Config
 from heuristics.facts.configuration import version
@@ -170,7 +170,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def knobs(self) -> Texts:
         """Knobs that it speaks of."""
-        return tuple(dict.fromkeys(knob for part in self.conditions for knob in part.knobs))
+        return each_once(knob for part in self.conditions for knob in part.knobs)
 
     @property
     def needs_release(self) -> tuple[Package, str] | None:

@@ -23,6 +23,7 @@ from heuristics.comparison.files.explain import Made, made_changes, part_of_step
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
 from heuristics.config.hardware import gpu_family
+from heuristics.config.logic import each_once
 from heuristics.fixes.dispatcher import set_to
 from heuristics.result.normal import NormalThroughput, Standing
 from heuristics.run.run import Run
@@ -224,9 +225,9 @@ def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThr
         step_low_ns=steps_ns[0],
         step_high_ns=steps_ns[1],
         published=tuple(map(_published, brought)),
-        counted=tuple(dict.fromkeys(map(_change, changes))),
+        counted=each_once(map(_change, changes)),
         not_counted=tuple(_not_counted(brought[0], run)),
-        sources=tuple(dict.fromkeys(_sources(brought))),
+        sources=each_once(_sources(brought)),
     )
 
 
