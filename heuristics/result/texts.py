@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, inspect
 from msgspec.structs import replace
 
 from traces.errors import NotAResult
-from traces.missing import Missing
+from traces.missing import Missing, of_known
 from traces.texts import TextKind
 
 AnyStruct = TypeVar("AnyStruct", bound=Struct)
@@ -106,9 +106,7 @@ def _walk(kind: inspect.Type) -> _Walk | None:
                 return _if_gap
             return None
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            if walk_item := _walk(item):
-                return _of_list(walk_item)
-            return None
+            return of_known(_of_list, _walk(item))
         case inspect.TupleType(item_types=items):
             walks = [*filter(None, map(_walk, items))]
             if walks:

@@ -176,8 +176,10 @@ def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
     if most_ns <= 0:
         return None
     seen: list[str] = []
+    if observed and hidden:  # what one side does not show stays unexplained
+        seen.append(say("comparison.hidden", moved=view.signed(delta_ns(hidden))))
     if observed:
-        seen = [*_hidden_sentences(view, hidden), *_signs(rule, view)]
+        seen += _signs(rule, view)
     seen += _change_sentences(view, changed)
     sure = _LEVELS[bool(observed) + bool(changed)]
     suspect = copied(
@@ -199,12 +201,6 @@ def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
         rule.needs == "changed",
         names_of(hidden),
     )
-
-
-def _hidden_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
-    """What stays unexplained, as one side does not show what runs there."""
-    if rows:
-        yield say("comparison.hidden", moved=view.signed(delta_ns(rows)))
 
 
 def _moved_its_way(rule: SuspectRule, view: View) -> list[ComparedRow]:
