@@ -65,7 +65,7 @@ class ConfiguredRule(Rule, kw_only=True):
 
     @property
     def asked(self) -> Texts:
-        knobs: list[str] = []
+        knobs = list[str]()
         if not self.by_option:
             for option in map(OPTIONS.__getitem__, self.fields):
                 knobs += option.knobs[:1] if option.is_knob else option.knobs

@@ -70,7 +70,7 @@ class _Group:
     @property
     def works_ns(self) -> dict[str, Fraction]:
         """Work of both sides by key."""
-        works: dict[str, Fraction] = defaultdict(Fraction)
+        works = defaultdict[str, Fraction](Fraction)
         for side in self.sides:
             for (_, key), work_ns in side.works_ns.items():
                 works[key] += work_ns
@@ -154,7 +154,7 @@ class _Sides:
         self.new = named_places(new_rank, new, theirs)
         self.scores: Scores = scores_of(base.kinds, new.kinds)
         self.blocks = list(align(kinds_of(mine), kinds_of(theirs), self.scores))
-        keys: dict[str, set[str]] = defaultdict(set)
+        keys = defaultdict[str, set[str]](set)
         for kind in (*base.kinds, *new.kinds):
             keys[kind.name or ""].add(kind.key)
         self.directed = {name for name, of in keys.items() if all(map(_has_purpose, of))}
@@ -195,7 +195,7 @@ def _merged(sides: _Sides) -> Iterator[_Group]:
 
 
 def _counts(places: Places) -> dict[str, float]:
-    counts: dict[str, float] = defaultdict(float)
+    counts = defaultdict[str, float](float)
     for kind, place in places:
         counts[spelled(name_of(kind)[0])] += place.count
     return counts
@@ -203,7 +203,7 @@ def _counts(places: Places) -> dict[str, float]:
 
 def _grouped(sides: _Sides, own: set[str]) -> Collection[_Group]:
     """All work by group. `own`: names that stand for themselves."""
-    merged: dict[object, _Group] = defaultdict(_Group)
+    merged = defaultdict[object, _Group](_Group)
     for block in (*_stretches(sides), *sides.unplaced):
         for parts in _by_bucket(sides.of(block)):
             free = (part for (_, (name, _)), part in parts.items() if spelled(name) not in own)
@@ -221,7 +221,7 @@ def _grouped(sides: _Sides, own: set[str]) -> Collection[_Group]:
 
 def _by_bucket(both_sides: tuple[Places, Places]) -> Iterator[Parts]:
     """Compute against compute, copies against copies: none is done in place of another."""
-    by_bucket: dict[str, Parts] = defaultdict(lambda: defaultdict(_Group))
+    by_bucket = defaultdict[str, Parts](lambda: defaultdict(_Group))
     for side, places in enumerate(both_sides):
         for kind, place in places:
             by_bucket[_bucket(kind)][side, name_of(kind)].place(side, kind, place)
@@ -234,7 +234,7 @@ def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
 
     Another dispatcher or bucket size moves it to another place, and its kind says what it is for.
     """
-    alone: dict[str, list[_Group]] = defaultdict(list)
+    alone = defaultdict[str, list[_Group]](list)
     for group in groups:
         key = _key(group)
         if _has_purpose(key) and not (group.base and group.new):
@@ -263,7 +263,7 @@ def _stretches(sides: _Sides) -> Iterator[Block]:
     So kernels that replace several are held against all of them, not each against the one it was
     paired with.
     """
-    kept: list[Block] = []
+    kept = list[Block]()
     for block in sides.blocks:
         if kept and not _belong(sides, kept[-1], block):
             yield from _joined(kept)

@@ -170,7 +170,7 @@ def _observed(size: ComparedSize | None, logs: Logs) -> Size:
     before, after = map(_peak, logs)
     if before and after:
         memory = after / before
-    moved: dict[Observed, SideName] = {}
+    moved = dict[Observed, SideName]()
     figures: dict[Observed, Callable[[FilesLog | None], int | None]] = {
         "drift": _rise,
         "out_of_memory": lambda log_: log_ is not None and log_.out_of_memory > 0,

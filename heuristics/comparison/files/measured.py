@@ -83,7 +83,7 @@ class Known(Cause, kw_only=True):
         conditions = [*filter(None, (self.before, self.after))]
         if self.more:
             conditions.append(CONFIGURED.condition(f"known({self.more})"))
-        named: list[str] = []
+        named = list[str]()
         for condition in conditions:
             for knob in condition.knobs:
                 named += _QUESTIONS.get(knob, (knob,))

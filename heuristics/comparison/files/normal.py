@@ -175,7 +175,7 @@ def _settings_of(row: Reference, run: Run) -> Settings:
     precision.
     """
     settings = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
-    said: dict[str, Value] = {}
+    said = dict[str, Value]()
     if row.routing != "unknown":
         said[FORCE] = row.routing == "balanced"
     if row.dispatcher:

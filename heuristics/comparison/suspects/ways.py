@@ -79,7 +79,7 @@ def same_products(view: View) -> bool:
 
 def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
     """What rows moved by number, by duration and by overlap; empty where that is unknown of one."""
-    sums: dict[Part, int] = {}
+    sums = dict[Part, int]()
     for row in rows:
         moved = known(row.count_ns), known(row.duration_ns), known(row.overlap_ns)
         for part, ns in zip(_PARTS, moved, strict=True):
@@ -108,7 +108,7 @@ def way_of(row_name: str, view: View) -> Way | None:
     if not rows or not seen_alike(view):
         return None
     (row,) = rows
-    work_ns: dict[KernelChange | Literal["blocks"], float] = defaultdict(float)
+    work_ns = defaultdict[KernelChange | Literal["blocks"], float](float)
     for one in view.facts.kernels:
         if one.key == row_name:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
