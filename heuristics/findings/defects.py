@@ -9,7 +9,6 @@ from typing import Final, get_args
 from msgspec.structs import replace
 
 from heuristics.config.logic import each_once
-from heuristics.config.view import Trust
 from heuristics.findings.contradictions import TABLE
 from heuristics.result.configured import (
     ConfigFinding,
@@ -180,7 +179,7 @@ def _of_rule(run: Run, rule: Rule) -> Defect:
 
 def _spelled(rule: Rule, cure: Cure, run: Run) -> str:
     """The cure in words, with what it takes beside, or what it leads to."""
-    own = rule.cure_of(run.view(Trust.CHECKED))
+    own = rule.cure_of(run.checked)
     if cure.beside:
         beside = " and ".join(words_of(knob, value, rule.by) for knob, value in cure.beside.items())
         return say("findings.cure-with", cure=own, beside=beside)

@@ -12,7 +12,7 @@ from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_backends
 from heuristics.fixes.needs import needed
-from heuristics.fixes.precondition import Needs, Precondition
+from heuristics.fixes.precondition import Needs
 from heuristics.guides.dispatcher import (
     SHARED_SM_KNOB,
     backend_variables,
@@ -120,10 +120,8 @@ def flex_for_memory(run: Run) -> Needs:
     """A flex backend in place of another kind, and what it needs; that ranks wait does not
     matter.
     """
-    tight, needs = _short_of_memory(run), list[Precondition]()
-    for name in ("flex_guided", "expert_parallel", "guided_backend_new"):
-        needs += needed(name, tight)
-    return (*needs, *allowed(tight))
+    tight, names = _short_of_memory(run), ("flex_guided", "expert_parallel", "guided_backend_new")
+    return (*(need for name in names for need in needed(name, tight)), *allowed(tight))
 
 
 # ---- its SMs ----

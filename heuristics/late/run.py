@@ -271,8 +271,7 @@ def _without(judged: JudgedRun) -> RunWithout | Missing:
     if tried is None:
         reason = "no rank makes the others late, so there is nothing to take away"
         return gap(reason, "none is needed")
-    if tried.replayed is not None:
-        replay = tried.replayed
+    if (replay := tried.replayed) is not None:
         return RunWithout(replay.step_ns, replay.without_ns, min(1.0, max(0.0, replay.saved_frac)))
     missed = unmatched(run)
     reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import field
 from msgspec.structs import force_setattr, replace
 
-from heuristics.config.view import Config, Trust
+from heuristics.config.view import Config
 from heuristics.result.configured import FailureState
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.rules import Rule, Rules, known_lines, rules
@@ -189,7 +189,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     """
     if not run.log:
         return ()
-    log, config = run.log, run.view(Trust.CHECKED)
+    log, config = run.log, run.checked
     of_rules = dict[str, Failure]()
     for message in log.messages:
         if message.id in rules_by_line():

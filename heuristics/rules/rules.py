@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from importlib.resources import files
+from operator import attrgetter
 from typing import Final, Literal, NamedTuple
 
 import tomli
@@ -322,7 +323,7 @@ def _of_plugin(entry: EntryPoint, taken: ById) -> ById:
     if not tables:
         raise WrongPlugin(f"{entry.value} holds no TOML file of rules")
     added = dict[str, Rule]()
-    for table in sorted(tables, key=lambda file: file.name):
+    for table in sorted(tables, key=attrgetter("name")):
         written = keyed(tomli.loads(table.read_text(encoding="utf-8")))
         for id, row in written.items():
             if id in {**taken, **added}:

@@ -149,8 +149,7 @@ def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     """How much points at a wall, and what it is."""
     if wall != "memory":
         part = {"host_overhead": "idle", "communication": "neither"}.get(wall)
-        part_frac = frac_of(ranks, f"{part}_ns") if part else None
-        if part_frac is not None and part_frac >= WALL.value:
+        if part and (part_frac := frac_of(ranks, f"{part}_ns") or 0.0) >= WALL.value:
             return part_frac, say(f"walls.sign-{part}", part_frac=part_frac)
         return None
     paid_ns, window_ns, used = 0, 0, 0.0

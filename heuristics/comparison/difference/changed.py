@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from math import prod
+from operator import attrgetter
 from typing import Any, Final
 
 from heuristics.comparison.difference.subject import Subject, Value, differing, known_at, known_of
@@ -79,7 +80,7 @@ def changed(base: Subject, new: Subject) -> tuple[ComparedChange, ...]:
 
 
 def _sorted(changes: Iterator[ComparedChange]) -> list[ComparedChange]:
-    return sorted(changes, key=lambda change: change.what)
+    return sorted(changes, key=attrgetter("what"))
 
 
 def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
