@@ -5,7 +5,7 @@ trace.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from operator import contains, eq, gt, methodcaller
+from operator import contains, eq, gt
 from typing import Any, Final
 
 from heuristics.config.about import Routing
@@ -130,7 +130,7 @@ class Features(KnobView):
             return None
         return value is not None and int(value) > 1
 
-    shared_overlap: bool | None = told(methodcaller("on", "moe_shared_expert_overlap"))
+    shared_overlap: bool | None = told(lambda view: view.on("moe_shared_expert_overlap"))
 
     @property
     def dispatcher(self) -> str | None:
@@ -152,7 +152,7 @@ class Features(KnobView):
         seen = self.observed.dispatcher
         return self.dispatcher or (None if seen == "unknown" else seen)
 
-    flex: bool | None = told(methodcaller("one_of", "moe_token_dispatcher_type", "flex"))
+    flex: bool | None = told(lambda view: view.one_of("moe_token_dispatcher_type", "flex"))
 
     @property
     def expert_parallel(self) -> bool | None:
@@ -177,9 +177,11 @@ class Features(KnobView):
         return None
 
     router_padding: bool | None = told(
-        methodcaller("any_on", "moe_router_padding_for_quantization", "moe_router_padding_for_fp8")
+        lambda view: view.any_on(
+            "moe_router_padding_for_quantization", "moe_router_padding_for_fp8"
+        )
     )
-    te_op_fuser: bool | None = told(methodcaller("on", "use_transformer_engine_op_fuser"))
+    te_op_fuser: bool | None = told(lambda view: view.on("use_transformer_engine_op_fuser"))
 
     # Cuts and overlaps: by sizes, else by their traffic.
 
@@ -217,7 +219,7 @@ class Features(KnobView):
             view._expert_overlap("overlap_moe_expert_parallel_comm"), view.observed.ep_overlap
         )
     )
-    delayed_wgrad: bool | None = told(methodcaller("_expert_overlap", "delay_wgrad_compute"))
+    delayed_wgrad: bool | None = told(lambda view: view._expert_overlap("delay_wgrad_compute"))
 
     # CUDA graphs.
 
@@ -264,7 +266,7 @@ class Features(KnobView):
             return ()
         if whole is None or modules is None:
             return None
-        router = "moe_router", "moe_preprocess"
+        router = ("moe_router", "moe_preprocess")
         if self.graph_impl == "local" and set(router) & set(modules):
             return each_once((*modules, *router))
         return modules
@@ -331,7 +333,7 @@ class Features(KnobView):
             return version == 2
         return negated(self.on("ddp.use_megatron_fsdp") is False or None)
 
-    cpu_bound_to_numa: bool | None = told(methodcaller("on", "launcher.numa_binding"))
+    cpu_bound_to_numa: bool | None = told(lambda view: view.on("launcher.numa_binding"))
 
 
 def _configured(config: Features) -> Mapping[str, object]:

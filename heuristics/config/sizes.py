@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from math import prod
-from operator import attrgetter, methodcaller
+from operator import attrgetter
 
 from heuristics.config.features import Features, told
 from traces.settings.knobs import (
@@ -31,10 +31,10 @@ class Sizes(Features):
 
     # Parallel sizes, in ranks.
 
-    tp: int | None = told(methodcaller("size", TP))
-    cp: int | None = told(methodcaller("size", CP))
-    pp: int | None = told(methodcaller("size", PP))
-    ep: int | None = told(methodcaller("size", EP))
+    tp: int | None = told(lambda view: view.size(TP))
+    cp: int | None = told(lambda view: view.size(CP))
+    pp: int | None = told(lambda view: view.size(PP))
+    ep: int | None = told(lambda view: view.size(EP))
 
     @property
     def etp(self) -> int | None:
@@ -70,7 +70,7 @@ class Sizes(Features):
             return 1
         return None
 
-    world: int | None = told(methodcaller("positive", "world_size"))
+    world: int | None = told(lambda view: view.positive("world_size"))
     world_size: int | None = told(attrgetter("world"))
 
     @property
@@ -84,12 +84,12 @@ class Sizes(Features):
     )
     """Data-parallel ranks of the experts."""
 
-    pp_layout: str | None = told(methodcaller("word", STAGE_LAYOUT))
+    pp_layout: str | None = told(lambda view: view.word(STAGE_LAYOUT))
 
     # Batches, in sequences.
 
-    micro_batch: int | None = told(methodcaller("positive", MICRO_BATCH))
-    global_batch: int | None = told(methodcaller("positive", GLOBAL_BATCH))
+    micro_batch: int | None = told(lambda view: view.positive(MICRO_BATCH))
+    global_batch: int | None = told(lambda view: view.positive(GLOBAL_BATCH))
 
     @property
     def microbatches(self) -> int | None:

@@ -4,7 +4,7 @@ program.
 
 from enum import Enum, auto
 from functools import cached_property
-from operator import attrgetter, eq, le, lt, methodcaller
+from operator import attrgetter, eq, le, lt
 
 from heuristics.config.about import OPTIONS, Given, Guidance, Routing, Stage
 from heuristics.config.families import MLA, NO_SHARED, QWEN, SHARED, by_family, family_of
@@ -103,9 +103,9 @@ class Config(Sizes):
 
     core: Version | None = told(lambda view: of_known(max, view.version("core"), FIRST[:]))
     """A release older than the tables counts as their first."""
-    bridge: Version | None = told(methodcaller("version", "bridge"))
-    te: Version | None = told(methodcaller("version", "te"))
-    torch: Version | None = told(methodcaller("version", "torch"))
+    bridge: Version | None = told(lambda view: view.version("bridge"))
+    te: Version | None = told(lambda view: view.version("te"))
+    torch: Version | None = told(lambda view: view.version("torch"))
 
     def before(self, package: Package, version: str) -> bool | None:
         release_ = self.core if package == "core" else self.version(package)
@@ -163,7 +163,7 @@ class Config(Sizes):
             return "blackwell_nvl8"
         return {(9, 0): "hopper", (8, 0): "ampere"}.get(self.capability, "other")  # type: ignore[return-value]
 
-    gpus_per_node: int | None = told(methodcaller("positive", "launcher.gpus_per_node"))
+    gpus_per_node: int | None = told(lambda view: view.positive("launcher.gpus_per_node"))
 
     @property
     def nvlink_domain(self) -> int | None:
