@@ -43,6 +43,7 @@ from heuristics.words import say
 from traces.limits import QUARTER
 from traces.missing import known, of_known
 from traces.recording.recorder import recorded_by
+from traces.sections.rank import Rank
 from traces.spelling import counted, percent, sized
 from traces.texts import Texts
 
@@ -87,17 +88,21 @@ class Sides(Remembering):
     cut_otherwise: bool
     stack: Texts
 
+    @property
+    def ranks(self) -> tuple[Rank, Rank]:
+        return self.base.rank, self.new.rank
+
     @cached_property
     def shared_frac(self) -> float | None:
         """How much work is by kernels that both have; it goes through both tables of kernels."""
-        return shared_work_frac(self.base.rank, self.new.rank)
+        return shared_work_frac(*self.ranks)
 
     @cached_property
     def weighed(self) -> Weighed:
         """Whether the work is the same; unknown where only one side recorded what its graphs
         hold.
         """
-        if same_capture(self.base.rank, self.new.rank):
+        if same_capture(*self.ranks):
             return weigh(self.base, self.new)
         return Weighed(None, (), ())
 
@@ -252,8 +257,8 @@ enter("new.gpu", partial(_gpu, 1), Sides)
 @fact
 def classes_alike(sides: Sides) -> bool | None:
     """Kernels are of the same classes."""
-    if same_capture(sides.base.rank, sides.new.rank):
-        return same_classes(sides.base.rank, sides.new.rank)
+    if same_capture(*sides.ranks):
+        return same_classes(*sides.ranks)
     return None
 
 
@@ -272,7 +277,7 @@ def does_more(sides: Sides) -> str:
     copies; empty where there is none, or each side does.
     """
     found = []
-    for kernel in compare_kernels(sides.base.rank, sides.new.rank):
+    for kernel in compare_kernels(*sides.ranks):
         base, new = (prod(grid or ()) for grid in (kernel.base_grid, kernel.new_grid))
         is_alike = kernel.change == "grid" and kernel.base_count == kernel.new_count
         if is_alike and (new - base) * kernel.delta_ns > 0:
@@ -297,16 +302,16 @@ def whole_work(sides: Sides) -> bool:
     """
     base, new = sides.base, sides.new
     is_whole = base.rank.steps.whole and new.rank.steps.whole
-    is_whole |= output(base, new) is True or in_pieces(base.rank, new.rank)
+    is_whole |= output(base, new) is True or in_pieces(*sides.ranks)
     # units that hold another amount are no equal ones
-    as_many = repeats(base, new) is True and same_amount(base.rank, new.rank) is not False
+    as_many = repeats(base, new) is True and same_amount(*sides.ranks) is not False
     return (is_whole or as_many) and sides.weighed.same is True
 
 
 @fact
 def recorded_once(sides: Sides) -> bool:
     """Both are one recording."""
-    return same_recording(sides.base.rank, sides.new.rank)
+    return same_recording(*sides.ranks)
 
 
 read(Sides, "cut_otherwise")
@@ -321,7 +326,7 @@ def may_be_one(sides: Sides) -> bool:
     """Whether a replay may be what the other side repeats: as many of them, as much input, or as
     long.
     """
-    base, new = sides.base.rank, sides.new.rank
+    base, new = sides.ranks
     lengths = sorted(map(mean_step_ns, (base, new)))
     many = len(base.steps.used) == len(new.steps.used)
     return (
@@ -334,7 +339,7 @@ def other_programs(sides: Sides) -> bool:
     """Whether so few kernels are shared, by recorders that spell names alike, and by families."""
     few = (sides.shared_frac or 0.0) < QUARTER.value
     alike = same_recorder(sides.base, sides.new)
-    return few and alike and not shares_families(sides.base.rank, sides.new.rank)
+    return few and alike and not shares_families(*sides.ranks)
 
 
 @fact

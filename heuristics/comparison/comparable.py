@@ -25,7 +25,6 @@ from traces.settings.spelling import spelled
 from traces.texts import Texts
 from traces.toml_tables import TableRow, read_table
 
-_ROUTING_MODE: Final = "routing mode"
 _FORCED_WORDS: Final = ("not forced", "forced")
 FORCE: Final = "moe_router_force_load_balancing"
 _ORDER: Final[tuple[State, ...]] = ("no", "with_differences", "yes")
@@ -65,7 +64,7 @@ class ConfiguredRule(Rule, kw_only=True):
 
     @property
     def asked(self) -> Texts:
-        knobs: list[str] = []
+        knobs = list[str]()
         if not self.by_option:
             for option in map(OPTIONS.__getitem__, self.fields):
                 knobs += option.knobs[:1] if option.is_knob else option.knobs
@@ -162,7 +161,7 @@ def _configured_differences(
             or _observed(rule, base, new)
             or _alone(rule, (base, new), (base_values, new_values))
         )
-        if rule.what == _ROUTING_MODE and {forced, their_forced} == {True, False}:
+        if rule.what == "routing mode" and {forced, their_forced} == {True, False}:
             modes = values or (_FORCED_WORDS[bool(forced)], _FORCED_WORDS[bool(their_forced)])
             yield rule, _difference(rule, modes, "no", say("comparison.routing-forced"))
         elif values:

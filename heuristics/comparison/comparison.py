@@ -153,8 +153,8 @@ def _runs_of_base(
     base: Subject, more: Sequence[Result], gpu: int | None
 ) -> tuple[Sequence[Subject], Sequence[str]]:
     """Further recordings of base, and why others are none."""
-    runs: list[Subject] = []
-    warnings: list[str] = []
+    runs = list[Subject]()
+    warnings = list[str]()
     for result in more:
         run = Subject(result, rank_like(base, result, gpu))
         if why := why_no_run(run, (base, *runs), judge_comparable(base, run)):

@@ -103,7 +103,7 @@ def _by_grid(launches: Grids) -> dict[Threads, tuple[Fraction, Fraction]]:
     """Launches by grid, and what they cover, in blocks of any size: what strides over its data
     covers as much.
     """
-    by_grid: dict[Threads, dict[Shape, Fraction]] = defaultdict(dict)
+    by_grid = defaultdict[Threads, dict[Shape, Fraction]](dict)
     for (grid, block), number in launches.items():
         by_grid[grid][grid, block] = number
     return {grid: (sum(of.values(), Fraction(0)), _elements(of)[1]) for grid, of in by_grid.items()}
@@ -137,7 +137,7 @@ def _steady_grids(rank: Rank) -> dict[str, dict[Shape, Fraction]]:
 
     Those whose grids follow the data are left out, and grids of one block, which cover anything.
     """
-    steady: dict[str, dict[Shape, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    steady = defaultdict[str, dict[Shape, Fraction]](lambda: defaultdict(Fraction))
     unsteady = set[str]()
     for kernel in rank.kernel_table.rows:
         grid, class_ = known(kernel.grid), kernel.key.removeprefix("compute.")

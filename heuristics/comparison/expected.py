@@ -138,7 +138,7 @@ def _judged(
 
 def _gained(ends_ns: Ends | None) -> Ends | None:
     if ends_ns:
-        return (-ends_ns[1], -ends_ns[0])
+        return -ends_ns[1], -ends_ns[0]
     return None
 
 

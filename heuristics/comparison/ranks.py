@@ -65,7 +65,7 @@ def pair_ranks(
 
 def _numbered(result: Result) -> dict[tuple[int, int], Rank]:
     """Ranks by number and device, as one process may have several GPUs; of equals the first."""
-    numbered: dict[tuple[int, int], Rank] = {}
+    numbered = dict[tuple[int, int], Rank]()
     for rank in result.ranks:
         number = known(rank.rank)
         if number is not None:
@@ -85,7 +85,7 @@ def _on(result: Result, gpu: int | None, side: str) -> Rank:
 
 def like_groups(base: Run, new: Run) -> tuple[tuple[int, int], ...]:
     """Pairs of groups, by their numbers in either run; each group is in one pair at most."""
-    pairs: dict[int, int] = {}
+    pairs = dict[int, int]()
     for key in _KEYS:
         for number, base_group in enumerate(base.groups):
             for place, new_group in enumerate(new.groups):

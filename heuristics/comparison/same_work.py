@@ -102,7 +102,7 @@ def counts_of(rank: Rank, family: Family = _NAME) -> dict[str, float]:
 
 def per_step(rank: Rank, family: Family = _NAME) -> dict[str, Amount]:
     """Kernels by family; those without one are left out."""
-    amounts: dict[str, Amount] = defaultdict(Amount)
+    amounts = defaultdict[str, Amount](Amount)
     steps = len(rank.lengths_ns)
     for kernel in rank.kernel_table.rows:
         key = family(kernel)

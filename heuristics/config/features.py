@@ -9,7 +9,7 @@ from operator import contains, eq, gt
 from typing import Any, Final
 
 from heuristics.config.about import Routing
-from heuristics.config.logic import first_known, negated
+from heuristics.config.logic import each_once, first_known, negated
 from heuristics.config.observed import Observed
 from traces.missing import of_known
 from traces.settings.knobs import CP, EP, ETP, PP, TP
@@ -268,7 +268,7 @@ class Features(KnobView):
             return None
         router = ("moe_router", "moe_preprocess")
         if self.graph_impl == "local" and set(router) & set(modules):
-            return tuple(dict.fromkeys((*modules, *router)))
+            return each_once((*modules, *router))
         return modules
 
     @property

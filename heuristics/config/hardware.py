@@ -48,19 +48,9 @@ def family_named(name: str) -> GpuFamily | None:
     return FAMILIES.get(gpu_family(name) or "")
 
 
-def capability_of(name: str) -> tuple[int, int] | None:
-    """Compute capability of a product by its name; None where we have no source."""
-    if product := product_named(name):
-        return product.capability
-    return None
-
-
 @frozen
 class HybridTopology:
-    """What HybridEP is told: ranks of one EP group in a domain, the domain's size, NVLink across
-    nodes.
-    """
+    """What HybridEP is told: ranks of one EP group in a domain, NVLink across nodes."""
 
     ranks_per_domain: int
-    domain: int
     multi_node: bool

@@ -1,5 +1,6 @@
-"""Three-valued logic: True, False, and None for what is unknown."""
+"""Three-valued logic: True, False, and None for what is unknown; and each of several things."""
 
+from collections.abc import Iterable
 from operator import not_
 from typing import TypeVar
 
@@ -31,3 +32,8 @@ def negated(fact: bool | None) -> bool | None:
 
 def first_known(*facts: _T | None) -> _T | None:
     return next((fact for fact in facts if fact is not None), None)
+
+
+def each_once(items: Iterable[_T]) -> tuple[_T, ...]:
+    """In the order in which they come first."""
+    return tuple(dict.fromkeys(items))

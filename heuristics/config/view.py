@@ -14,7 +14,6 @@ from heuristics.config.hardware import (
     GpuFamily,
     HardwareClass,
     HybridTopology,
-    capability_of,
     family_named,
     gpu_named,
 )
@@ -24,6 +23,7 @@ from heuristics.config.sizes import Sizes
 from heuristics.config.trust import by_trust, effective_settings, files_alone, validated_settings
 from heuristics.config.versions import Package, Version, core_of_bridge, numbers
 from traces.missing import of_known
+from traces.names.gpus import product_named
 from traces.settings.knobs import (
     FIRST,
 )
@@ -138,13 +138,10 @@ class Config(Sizes):
         """Compute capability (major, minor): of the GPU that was given, else of the trace, else by
         family.
         """
-        named = of_known(capability_of, self.gpu)
+        named = of_known(attrgetter("capability"), of_known(product_named, self.gpu))
         if self.given.gpu and (named or self.gpu_family):
             return named
         return self.observed.capability or named
-
-    def before_blackwell(self) -> bool | None:
-        return of_known(lt, self.capability, (10, 0))
 
     @property
     def hardware_class(self) -> HardwareClass | None:
@@ -209,7 +206,7 @@ class Config(Sizes):
         ep, domain = self.ep, self.nvlink_domain
         if ep is None or domain is None:
             return None
-        return HybridTopology(min(ep, domain), domain, domain > 8)
+        return HybridTopology(min(ep, domain), domain > 8)
 
     @property
     def right_topology(self) -> bool | None:

@@ -11,7 +11,7 @@ from heuristics.figures.figures import EXPERT_CLASSES, Ranks, added, frac_of
 from heuristics.guides.situation import EP_KINDS
 from traces.limits import WALL, Limit
 from traces.measure.moe.passes import PassCount
-from traces.missing import known, sole
+from traces.missing import known, of_known, sole
 from traces.names.frameworks import FRAMEWORKS
 
 OVERLAPPED: Final = Limit(
@@ -66,7 +66,7 @@ def observed_by(ranks: Ranks) -> Observed:
         "offload": _offloads(ranks),
         "grouped_gemm": True if "grouped_gemm" in classes else observed["grouped_gemm"],
         "token_count_sync": bool(_added(ranks, "starved_ns")["token_count_sync"]) or None,
-        "a2a_waiting_frac": None if waiting is None else min(1.0, waiting),
+        "a2a_waiting_frac": of_known(min, 1.0, waiting),
         "absent_frac": _absent(ranks),
         "wide_frac": frac_of(ranks, "wide_ns"),
         "fp32_frac": frac_of(ranks, "fp32_ns"),

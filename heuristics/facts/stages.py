@@ -130,7 +130,7 @@ def plain_ends(config: Config) -> bool | None:
 def spread_layers(config: Config) -> int | None:
     """Layers that are spread: embedding and loss count as one each where they are accounted for."""
     layers = config.count("num_layers")
-    extra = (config.on(_EMBEDDING), config.on(_LOSS))
+    extra = config.on(_EMBEDDING), config.on(_LOSS)
     if layers is None or None in extra:
         return None
     return layers + sum(map(bool, extra))

@@ -69,7 +69,7 @@ def _of(id: str, rows: tuple[FindingRow, ...], case: Case) -> Iterator[ConfigFin
     if row is None:
         return
     first = rows[0]
-    texts = (id, row.text or first.text, row.evidence or first.evidence, row.fix or first.fix)
+    texts = id, row.text or first.text, row.evidence or first.evidence, row.fix or first.fix
     every: Iterable[Callable[[str], str]] = (partial(CASES.filled, of=case),)
     if id in COMPUTED:
         every = map(partial(methodcaller, "format_map"), COMPUTED[id](case))

@@ -2,13 +2,13 @@
 thing.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from typing import Final, TypeVar, get_args
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
-from heuristics.config.view import Trust
+from heuristics.config.logic import each_once
 from heuristics.findings.contradictions import TABLE
 from heuristics.result.configured import (
     ConfigFinding,
@@ -25,9 +25,9 @@ from heuristics.rules.megatron.answer import Answer
 from heuristics.rules.rules import By, Rule, known_lines, rules, words_of
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.sections.section import copied
 from traces.toml_tables import TableRow, read_table
 
-T = TypeVar("T")
 KINDS: Final[tuple[DefectKind, ...]] = get_args(DefectKind)
 
 
@@ -96,15 +96,11 @@ def _add(entries: list[Defect], new: Defect, told_id: str | None) -> None:
                 cure=words.cure,
                 cost=words.cost,
                 kind=min(old.kind, new.kind, key=KINDS.index),
-                seen=_once((*old.seen, *new.seen)),
-                of=_once((*old.of, *new.of)),
+                seen=each_once((*old.seen, *new.seen)),
+                of=each_once((*old.of, *new.of)),
             )
             return
     entries.append(new)
-
-
-def _once(items: Iterable[T]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys(items))
 
 
 def _printed(entry: Defect) -> Iterator[str]:
@@ -134,7 +130,7 @@ def _with_cures(run: Run, entries: list[Defect]) -> list[Defect]:
             seen += met.seen
             of += met.of
             left.remove(met)
-        kept.append(replace(first, also=tuple(also), seen=_once(seen), of=tuple(of)))
+        kept.append(replace(first, also=tuple(also), seen=each_once(seen), of=tuple(of)))
     return kept
 
 
@@ -166,14 +162,13 @@ def _of_rule(run: Run, rule: Rule) -> Defect:
     cure = cure_in(run, rule)
     leads = _TABLE.level.get(rule.level) or _TABLE.by[rule.by]
     framework = "Megatron-Bridge" if rule.by == "megatron_bridge" else "Megatron-Core"
-    return replace(
+    return copied(
+        Defect,
         _NOTHING,
-        id=rule.id,
-        kind=leads.kind,
+        rule,
+        leads,
         what=rule.text,
         cure=_spelled(rule, cure, run),
-        fix=rule.fix,
-        cost=leads.cost,
         since=f"{framework} {rule.since}" if rule.since else "",
         until=f"{framework} {rule.until}" if rule.until else "",
         set=cure.set,
@@ -184,7 +179,7 @@ def _of_rule(run: Run, rule: Rule) -> Defect:
 
 def _spelled(rule: Rule, cure: Cure, run: Run) -> str:
     """The cure in words, with what it takes beside, or what it leads to."""
-    own = rule.cure_of(run.view(Trust.CHECKED))
+    own = rule.cure_of(run.checked)
     if cure.beside:
         beside = " and ".join(words_of(knob, value, rule.by) for knob, value in cure.beside.items())
         return say("findings.cure-with", cure=own, beside=beside)
@@ -197,13 +192,13 @@ def _of_finding(finding: ConfigFinding) -> Defect:
     leads, of = _TABLE.state[finding.state], [finding.id]
     for row in TABLE.get(finding.id, ()):
         of += row.same
-    return replace(
+    return copied(
+        Defect,
         _NOTHING,
+        leads,
         id=finding.id,
-        kind=leads.kind,
         what=finding.text,
         cure=finding.fix,
-        cost=leads.cost,
         seen=(Sighting("evidence", finding.evidence.rstrip("."), ""),),
         of=tuple(of),
     )
@@ -211,26 +206,23 @@ def _of_finding(finding: ConfigFinding) -> Defect:
 
 def _of_failure(failure: Failure) -> Defect:
     id, leads = failure.rule or failure.id, _TABLE.state[failure.state]
-    return replace(
+    return copied(
+        Defect,
         _NOTHING,
+        failure,
+        leads,
         id=id,
-        kind=leads.kind,
         what=failure.text,
-        cure=failure.cure,
-        fix=failure.fix,
-        cost=leads.cost,
-        set=failure.set,
         seen=(Sighting("log", failure.id, f"line {failure.line}" if failure.line else ""),),
-        of=_once((id, failure.id)),
+        of=each_once((id, failure.id)),
     )
 
 
 def _of_answer(answer: Answer) -> Defect:
-    leads = _TABLE.by["core"]
-    return replace(
+    return copied(
+        Defect,
         _NOTHING,
-        kind=leads.kind,
+        _TABLE.by["core"],
         what=say("findings.core-rejects", text=answer.text),
-        cost=leads.cost,
         seen=(Sighting("megatron_core", answer.text, answer.tier),),
     )

@@ -5,7 +5,6 @@ on.
 from dataclasses import replace
 from functools import cache
 
-from heuristics.config.view import Trust
 from heuristics.fixes.change import Change
 from heuristics.fixes.needs import needed, release
 from heuristics.fixes.precondition import Needs, Release, holds
@@ -59,7 +58,7 @@ def _judged(run: Run, fix: str, values: Values, about: tuple[Rule, ...]) -> Need
     """The rules, judged on the changed run; those that no guide names only where they are
     broken.
     """
-    before, config = run.view(Trust.CHECKED), run.changed(values).view(Trust.CHECKED)
+    before, config = run.checked, run.changed(values).checked
     releases = releases_of(config)
     needs = []
     for rule in about:

@@ -84,7 +84,7 @@ def _asks_a_run(kind: object, written: Any) -> object:
         return partial(_as_it_is, written)
     if kind != Changing:
         return partial(_in_run, written)
-    sets = ("set", "megatron_lm", "megatron_bridge")
+    sets = "set", "megatron_lm", "megatron_bridge"
     knob_names = chain.from_iterable(written.get(field, ()) for field in sets)
     if unknown := [knob for knob in knob_names if knob not in knobs()]:
         raise ValueError(

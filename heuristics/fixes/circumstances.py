@@ -172,7 +172,7 @@ def wider_ep_divides(run: Run) -> bool | None:
 @fact
 def dp_overlapped(run: Run) -> bool | None:
     """By what compute hides, else by the configuration."""
-    switches = ("overlap_grad_reduce", "overlap_param_gather")
+    switches = "overlap_grad_reduce", "overlap_param_gather"
     return run.observed.dp_overlapped or all_of(*map(run.config.overlap, switches))
 
 

@@ -11,7 +11,7 @@ from heuristics.config.sizes import divisors
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.circumstances import SM_BACKENDS, guided_backend, other_backends
-from heuristics.fixes.needs import all_needed, needed
+from heuristics.fixes.needs import needed
 from heuristics.fixes.precondition import Needs
 from heuristics.guides.dispatcher import (
     SHARED_SM_KNOB,
@@ -120,11 +120,8 @@ def flex_for_memory(run: Run) -> Needs:
     """A flex backend in place of another kind, and what it needs; that ranks wait does not
     matter.
     """
-    tight = _short_of_memory(run)
-    return (
-        *all_needed(tight, "flex_guided", "expert_parallel", "guided_backend_new"),
-        *allowed(tight),
-    )
+    tight, names = _short_of_memory(run), ("flex_guided", "expert_parallel", "guided_backend_new")
+    return (*(need for name in names for need in needed(name, tight)), *allowed(tight))
 
 
 # ---- its SMs ----

@@ -21,6 +21,12 @@ from traces.toml_tables import TableRow
 Changing = Callable[[Run], Change]
 Needing = Callable[[Run], Needs]
 Saying = Callable[[Run], Texts]
+
+
+def _nothing(run: Run) -> tuple[()]:
+    return ()
+
+
 Lever = Literal["", "lever", "known_off"]
 Variable = Literal[
     "dispatcher",
@@ -58,11 +64,11 @@ class Form(TableRow, kw_only=True):
     versions: str = "every PyTorch release since 2.0"
     side_effects: Texts = ()
     kinds: Texts | None = None
-    active: Needing = lambda run: ()
-    advice: Needing = lambda run: ()
-    changes: Saying = lambda run: ()
+    active: Needing = _nothing
+    advice: Needing = _nothing
+    changes: Saying = _nothing
     inference: Texts = ()
-    beside: Saying = lambda run: ()
+    beside: Saying = _nothing
 
     def change(self, run: Run) -> Change:
         how = self.inference if self.inference and run.active.training is False else self.how
@@ -110,15 +116,15 @@ class Fix(TableRow, kw_only=True):
     versions: str = "every Megatron-Core release here"
     doc: str = ""
     kinds: Texts = ()
-    active: Needing = lambda run: ()
-    advice: Needing = lambda run: ()
+    active: Needing = _nothing
+    advice: Needing = _nothing
     gains: tuple[Gain, ...] = ()
     side_effects: Texts = ()
     excludes: Texts = ()
     direct: Texts | None = None
     same_as: str = ""
     wins: Texts | None = None
-    changes: Saying = lambda run: ()
+    changes: Saying = _nothing
     any_program: bool = False
     pytorch: Form | None = None
     any_framework: bool = False

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Final
 
 from heuristics.config.features import GRAPH_MODULES
-from heuristics.config.view import Trust
 from heuristics.facts.dictionary import fact
 from heuristics.fixes.change import Change
 from heuristics.fixes.memory import BUDGETED_BY
@@ -81,7 +80,7 @@ def _with_fit_recompute(run: Run) -> Run:
     full = None if shown.recompute_full is None else False
     kept = shown.recompute_modules and _without_experts(shown.recompute_modules)
     corrected = replace(run, observed=replace(shown, recompute_full=full, recompute_modules=kept))
-    config = run.view(Trust.CHECKED)
+    config = run.checked
     if not config.full_recompute and "moe" not in (config.recompute_modules() or ()):
         return corrected
     modules = _without_experts(config.recompute_modules() or ())

@@ -104,10 +104,6 @@ def needed(name: str, run: Run, fact: bool | UnsetType | None = UNSET, **words: 
     return shared_needs()[name].of(run, fact, words)
 
 
-def all_needed(run: Run, *names: str) -> Needs:
-    return tuple(need for name in names for need in needed(name, run))
-
-
 def release(run: Run, package: Package, version: str, beside: str = "") -> Precondition:
     """A package from a version such as "2.8.0" on; letters after the numbers do not count."""
     known = run.config.version_text(package)

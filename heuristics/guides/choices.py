@@ -16,6 +16,7 @@ from heuristics.guides.table import EDITIONS, Chosen
 from heuristics.result.judged import Choice
 from heuristics.run.run import Run
 from heuristics.words import say
+from traces.sections.section import copied
 from traces.settings.spelling import spell
 
 
@@ -42,19 +43,19 @@ def _in_both(run: Run, choose: Callable[[Run, Guidance], Choice]) -> Choice:
 
 def _choice(about: str, answer: str, chosen: Chosen) -> Choice:
     why, *notes = chosen.notes or (chosen.row.reason,)
-    return Choice(
+    return copied(
+        Choice,
+        chosen.row,
         about=about,
         answer=answer,
-        rule=chosen.row.id,
+        rule=chosen.rule,
         other="",
         settings=(),
         asks=chosen.asks,
         refused=tuple(f"{refusal.what}: {refusal.reason}" for refusal in chosen.refused),
         reason=why,
-        source=chosen.row.source,
         notes=tuple(notes),
         then=chosen.then,
-        never=chosen.row.never,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple, cast
 
 from heuristics.config.about import Guidance
 from heuristics.config.features import GRAPH_MODULES
+from heuristics.config.logic import each_once
 from heuristics.config.versions import numbers
 from heuristics.guides.table import Chosen, GuideRow, Refusal, fire
 from heuristics.recipes import RECIPES
@@ -65,7 +66,7 @@ def choose_graphs(run: Run, edition: Guidance | None = None) -> GraphChoice:
         then=then,
         notes=_notes(run, fired.row, graphs.impl),
         asks=fired.asks,
-        refused=tuple(dict.fromkeys((*refused, *more))),
+        refused=each_once((*refused, *more)),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from heuristics.config.about import Guidance
+from heuristics.config.logic import each_once
 from heuristics.guides.situation import ep_share
 from heuristics.guides.table import Chosen, GuideRow, Refusal, fire
 from heuristics.recipes import RECIPES
@@ -107,10 +108,10 @@ def choose_dispatcher(run: Run, edition: Guidance | None = None) -> DispatcherCh
         row=row,
         first=first,
         candidates=candidates,
-        extras=_once((*extras, *_of_framework(row.settings, run))),
+        extras=each_once((*extras, *_of_framework(row.settings, run))),
         before=tuple(before),
-        notes=_once(notes),
-        asks=_once((*asks, *of_sizes)),
+        notes=each_once(notes),
+        asks=each_once((*asks, *of_sizes)),
         refused=tuple(refused),
     )
 
@@ -130,10 +131,6 @@ def _of_framework(flags: Sequence[str], run: Run) -> Sequence[str]:
         "megatron_bridge",
         run.config.core_text,
     )
-
-
-def _once(texts: Sequence[str]) -> Texts:
-    return tuple(dict.fromkeys(texts))
 
 
 SM_KNOBS: Final = {"deepep": "moe_deepep_num_sms", "hybridep": "moe_hybridep_num_sms"}

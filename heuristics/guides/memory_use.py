@@ -15,7 +15,7 @@ from heuristics.run.sizes import OTHER_LAYOUTS, even_layout
 from heuristics.words import say
 from traces.frozen import frozen
 from traces.limits import HALF_A_WALL, QUARTER, WALL
-from traces.missing import Missing
+from traces.missing import Missing, of_known
 from traces.names.gpus import product_named
 from traces.settings.knobs import STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.settings import PROGRAMS, Values
@@ -111,7 +111,7 @@ def peak_bytes(run: Run) -> int | None:
 
     The trace shows what PyTorch reserves, which is no less.
     """
-    logged = peak_memory(run.log) if run.log else None
+    logged = of_known(peak_memory, run.log)
     if not logged:
         return run.active.peak_bytes
     return logged.allocated_bytes or logged.reserved_bytes or run.active.peak_bytes
@@ -153,9 +153,7 @@ def segments_suffice(run: Run) -> bool | None:
     Segments that expand give back what is reserved and not allocated, and no more. None where no
     error has the numbers.
     """
-    if run.log:
-        return pieces_suffice(run.log)
-    return None
+    return of_known(pieces_suffice, run.log)
 
 
 ASK_MEMORY: Final = say("guides.memory-report")

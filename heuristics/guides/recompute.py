@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final, cast
 
 from heuristics.config.about import Guidance
+from heuristics.config.logic import each_once
 from heuristics.guides.memory_use import HEAD_ROOM, capacity_bytes, estimated
 from heuristics.guides.modules import (
     CORE_ATTENTION,
@@ -56,7 +57,7 @@ def choose_recompute(run: Run, edition: Guidance | None = None) -> RecomputeChoi
         modules=modules,
         then=then,
         refused=tuple(_refusals(run)),
-        asks=tuple(dict.fromkeys(asks)),
+        asks=each_once(asks),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY
 from functools import cache
 from typing import Any, Final, NamedTuple, get_args
 
-from msgspec import Struct
+from msgspec import field
 
 from heuristics.config.about import Guidance
 from heuristics.guides import situation
@@ -17,14 +17,14 @@ from heuristics.run.run import Run
 from traces.frozen import frozen
 from traces.settings.settings import Values
 from traces.texts import Texts
-from traces.toml_tables import keyed, place, read_rows, written
+from traces.toml_tables import TableRow, keyed, place, read_rows, written
 
 ROOMS: Final = (situation,)
 """Where facts of a run stand that tables ask."""
 EDITIONS: Final[tuple[Guidance, ...]] = get_args(Guidance)
 
 
-class GuideRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GuideRow(TableRow, kw_only=True):
     """One row of an edition. `answer`: what to try, in this order; `winner`: whether its first is
     the best.
 
@@ -45,7 +45,7 @@ class GuideRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     then: Texts = ()
     settings: Texts = ()
     never: Texts = ()
-    sets: Values = {}
+    sets: Values = field(default_factory=dict)
 
 
 @cache

@@ -8,6 +8,7 @@ from heuristics.comparison.files.logs import drift_of_steps
 from heuristics.facts.dictionary import fact
 from heuristics.run.run import Run
 from traces.limits import LITTLE
+from traces.missing import of_known
 from traces.sections.hang import Hang
 from traces.statistics.drift import Drift
 from traces.training_log.iterations import steady_step
@@ -48,7 +49,7 @@ def collective_timeout(run: Run) -> Message | None:
 @fact
 def hang(run: Run) -> Hang | None:
     """What the log shows of a hang."""
-    return hang_of_log(run.log) if run.log else None
+    return of_known(hang_of_log, run.log)
 
 
 @fact
@@ -75,7 +76,7 @@ def memory_error(run: Run) -> OutOfMemory | None:
 def asks_for_logits(run: Run) -> bool | None:
     """Whether what did not fit is one tensor of logits: tokens x words, of 2 or 4 bytes."""
     error, config = run.tells("memory_error"), run.config
-    knobs = ("seq_length", "train.micro_batch_size", "vocab_size")
+    knobs = "seq_length", "train.micro_batch_size", "vocab_size"
     elements = prod(config.positive(knob) or 0 for knob in knobs) / (config.tp or 1)
     if not elements or not error or not error.requested_bytes:
         return None

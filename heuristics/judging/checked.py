@@ -113,7 +113,7 @@ def judge_files(
     written = run.as_written
     broken = check_rules(written) if of_megatron else ()
     findings = find_contradictions(run, failures, problems, evidence.perturbation_frac)
-    waits: dict[str, Rejection] = {}
+    waits = dict[str, Rejection]()
     for finding in findings:
         for fix in CATALOGUE.values() if finding.state in _NOT_RUNNING else ():
             if finding.id in fix.waits_for:
@@ -127,7 +127,7 @@ def judge_files(
         or any(entry.state == "illegal" for entry in findings)
     )
     published = incidents_of(run, tuple(failure.id for failure in failures if failure.proven))
-    better: dict[str, str] = {}
+    better = dict[str, str]()
     for incident in published:
         if incident.state != "possible" and not incident.only_if:
             better |= dict.fromkeys(incident.explains, incident.id)
@@ -304,7 +304,7 @@ def _normal(run: Run, rates: OrMissing[Throughput]) -> OrMissing[NormalThroughpu
 def _memory(run: Run) -> MemoryEstimate | Missing:
     """The estimate, calibrated by the peak of the log, else of what was recorded or given."""
     estimate, other = estimated(run), run.active.peak_bytes
-    peak = peak_memory(run.log) if run.log else None
+    peak = of_known(peak_memory, run.log)
     if isinstance(estimate, Missing):
         return estimate
     if peak is not None and peak.allocated_bytes is not None:

@@ -123,16 +123,15 @@ def judge(
 
 def judge_observed(
     evidence: RunEvidence,
-    given: Given | None = None,
-    configured: FilesRead | None = None,
+    given: Given,
+    configured: FilesRead,
     ask: Ask | None = None,
     replay: Replay = replay_here,
 ) -> Judgement:
     """Judge a run by what was observed of it, in a trace or without one. `ask`: asks Megatron-Core
     itself.
     """
-    configured = configured or FilesRead()
-    run = run_of(evidence, given or Given(), configured)
+    run = run_of(evidence, given, configured)
     if configured.has_files:
         from heuristics.judging.checked import judge_files
 

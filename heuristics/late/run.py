@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
+from heuristics.config.logic import each_once
 from heuristics.late.beside import COST, Places, is_node
 from heuristics.late.judge import Tried, judged_by_replay, unmatched
 from heuristics.late.votes import judged_by_votes
@@ -225,8 +226,11 @@ def _whole(table: FloatArray) -> list[tuple[int | None, ...]]:
 
 
 def _problem(problem: RecordingProblem, names: Sequence[str]) -> RunProblem:
-    traces = tuple(dict.fromkeys(names[index] for index in problem.indices))
+    traces = each_once(names[index] for index in problem.indices)
     return RunProblem(problem.kind, traces, problem.reason, problem.left_out, problem.ranks)
+
+
+_NOBODY_LATE: Final = Late(None, None, Cause.NONE, 0, 0, (), None, "")
 
 
 def _late(judged: JudgedRun) -> Late | Missing:
@@ -239,19 +243,11 @@ def _late(judged: JudgedRun) -> Late | Missing:
         return missing
     tried = judged.found
     if tried is None:
-        return Late(
-            index=None,
-            rank=None,
-            cause=Cause.NONE,
-            wait_ns=0,
-            cost_ns=0,
-            by_step=(),
-            group=None,
-            repair="",
-        )
+        return _NOBODY_LATE
     edit, used = tried.edit, judged.measured.together.used
     place = edit.places[0] if len(edit.places) == 1 else None
-    return Late(
+    return replace(
+        _NOBODY_LATE,
         index=place,
         rank=None if place is None else used[place].identity.rank,
         indices=edit.places,
@@ -261,7 +257,6 @@ def _late(judged: JudgedRun) -> Late | Missing:
         cost_ns=round(tried.cost_ns),
         by_step=tuple(None if late == UNKNOWN else late for late in edit.by_step),
         group=None if edit.group == UNKNOWN else edit.group,
-        repair="",
     )
 
 
@@ -276,8 +271,7 @@ def _without(judged: JudgedRun) -> RunWithout | Missing:
     if tried is None:
         reason = "no rank makes the others late, so there is nothing to take away"
         return gap(reason, "none is needed")
-    if tried.replayed is not None:
-        replay = tried.replayed
+    if (replay := tried.replayed) is not None:
         return RunWithout(replay.step_ns, replay.without_ns, min(1.0, max(0.0, replay.saved_frac)))
     missed = unmatched(run)
     reason = "the recorded order of collectives contradicts itself, so the run cannot be replayed"

@@ -149,7 +149,7 @@ def best_virtual(work: Work, pp: int, microbatches: int) -> tuple[int, Stages] |
         min(RECIPES["most_virtual"].whole, layers // pp) if pp > 1 and microbatches % pp == 0 else 1
     )
     best = None
-    least = (True, float("inf"))
+    least = True, float("inf")
     for vpp in range(1, most + 1):
         if not (stages := stages_of(work, pp, vpp)):
             continue

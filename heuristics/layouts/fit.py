@@ -184,7 +184,7 @@ def _left(recompute: Recompute, stage: MemoryEstimate) -> int:
 
 
 def fullest(stages: Sequence[MemoryEstimate]) -> MemoryEstimate:
-    return max(stages, key=lambda stage: stage.total_bytes)
+    return max(stages, key=attrgetter("total_bytes"))
 
 
 def _ladder(costs: Costs) -> tuple[Recompute, ...]:

@@ -17,7 +17,6 @@ from heuristics.layouts.candidates import Sizes
 from traces.frozen import frozen
 from traces.limits import Limit
 from traces.names.gpus import product_named
-from traces.patterns import whole_number
 from traces.settings.harness_recipes import presets_of_scripts
 from traces.settings.model_names import NamedModel, model_names_by_id, named_models
 from traces.settings.settings import settings
@@ -58,7 +57,6 @@ class Published:
     cp: int
     vpp: int
     ep: int
-    micro_batch: int
     source: str
 
     @property
@@ -105,7 +103,7 @@ def model_of(model: ModelSize) -> NamedModel | None:
 
 class _Group(TableRow):
     source: str
-    rows: tuple[tuple[str, str, int, int, int, int, int, int, int], ...]
+    rows: tuple[tuple[str, str, int, int, int, int, int, int], ...]
 
 
 @cache
@@ -116,7 +114,7 @@ def published() -> tuple[Published, ...]:
     by_layout = dict[Published, Published]()
     for layout in (*_of_references(), *_of_table(), *_of_scripts()):
         if layout.model in _weights():
-            by_layout.setdefault(replace(layout, micro_batch=1, source=""), layout)
+            by_layout.setdefault(replace(layout, source=""), layout)
     return tuple(by_layout.values())
 
 
@@ -134,11 +132,7 @@ def _of_references() -> Iterator[Published]:
         if row.model not in ids or len(sizes) != 4:
             continue
         tp, pp, vpp, ep = sizes
-        batch = (row.batch or "").split("/")
-        micro_batch = (whole_number(batch[1]) or 1) if len(batch) == 3 else 1
-        yield Published(
-            ids[row.model], row.gpu, row.gpus, tp, pp, 1, vpp, ep, micro_batch, row.source
-        )
+        yield Published(ids[row.model], row.gpu, row.gpus, tp, pp, 1, vpp, ep, row.source)
 
 
 def _of_scripts() -> Iterator[Published]:
@@ -146,7 +140,7 @@ def _of_scripts() -> Iterator[Published]:
         size = row.sizes
         yield Published(
             row.model, row.gpu.upper(), row.gpus, size["tp"], size["pp"], size["cp"], size["vp"],
-            size["ep"], size["mbs"], f"{SCRIPTS} {row.model}, {row.gpu}, {row.precision}",
+            size["ep"], f"{SCRIPTS} {row.model}, {row.gpu}, {row.precision}",
         )  # fmt: skip
 
 

@@ -194,7 +194,7 @@ def _lines(layout: Fitted, run: Run, dispatcher: str) -> Values:
     wanted = {**changes_of(layout)}
     if run.config.positive("num_moe_experts"):
         wanted |= set_to(changed, dispatcher).of(run.settings.framework, run.settings)
-    if run.config.before_blackwell() and (layout.sizes.tp > 1 or layout.sizes.cp > 1):
+    if run.tells("before_blackwell") and (layout.sizes.tp > 1 or layout.sizes.cp > 1):
         wanted["env.CUDA_DEVICE_MAX_CONNECTIONS"] = str(connections(changed))
     return {
         knob: value

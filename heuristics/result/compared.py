@@ -145,7 +145,7 @@ class ComparedSize(Section):
         low, high = known(self.low_ns), known(self.high_ns)
         if low is None or high is None:
             return None
-        return (low, high)
+        return low, high
 
 
 class ComparedRow(Section):

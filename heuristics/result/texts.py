@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, inspect
 from msgspec.structs import replace
 
 from traces.errors import NotAResult
-from traces.missing import Missing
+from traces.missing import Missing, of_known
 from traces.texts import TextKind
 
 AnyStruct = TypeVar("AnyStruct", bound=Struct)
@@ -99,21 +99,16 @@ def _walk(kind: inspect.Type) -> _Walk | None:
                 for member in types
                 if not isinstance(member, _BESIDE) and (walk := _walk(member))
             ]
-            may_lack = any(isinstance(member, inspect.NoneType) for member in types)
             if inner:
                 return _of_union(inner[0])
-            if may_lack:
+            if any(isinstance(member, inspect.NoneType) for member in types):
                 return _if_gap
-            return None
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            if walk_item := _walk(item):
-                return _of_list(walk_item)
-            return None
+            return of_known(_of_list, _walk(item))
         case inspect.TupleType(item_types=items):
             walks = [*filter(None, map(_walk, items))]
             if walks:
                 return _of_list(next((walk for walk in walks if walk is not _if_gap), _if_gap))
-            return None
         case inspect.DictType(key_type=key, value_type=inner_type):
             return _of_table(_walk(key), _walk(inner_type))
     return None

@@ -9,7 +9,7 @@ from typing import Final, get_args
 from heuristics.config.about import option_of
 from heuristics.config.logic import all_of, negated
 from heuristics.config.versions import PACKAGES
-from heuristics.config.view import Config, Trust
+from heuristics.config.view import Config
 from heuristics.facts.dictionary import fact
 from heuristics.result.configured import RuleLevel, UndecidedRule
 from heuristics.rules.rules import Releases, Rule, Rules, releases_of, rows, rules
@@ -44,7 +44,7 @@ def asked_by(run: Run, changes: Values) -> tuple[RuleAfterChange, ...]:
     """What rules about the changed knobs ask of a run once it is changed, those that speak of such
     a run.
     """
-    config, asked_rules = run.changed(changes).view(Trust.CHECKED), []
+    config, asked_rules = run.changed(changes).checked, []
     releases = releases_of(config)
     for rule in _rules_about(frozenset(changes)):
         applies = rule.asked(config)
@@ -75,7 +75,7 @@ def check_rules(run: Run) -> Rules:
 @fact
 def broken_rules(run: Run) -> Rules:
     """The same, looked up once a run."""
-    config = run.view(Trust.CHECKED)
+    config = run.checked
     return tuple(rule for rule in _rules_of(releases_of(config)) if rule.broken(config))
 
 
@@ -98,7 +98,7 @@ def _rules_of(releases: Releases) -> Rules:
 
 def undecided(run: Run) -> Iterator[UndecidedRule]:
     """Rules that could not be told, of those that a setting that is on speaks of."""
-    config = run.view(Trust.CHECKED)
+    config = run.checked
     for rule in _binding():
         is_spoken_of = any(map(config.on, rule.knobs))
         if is_spoken_of and rule.verdict(config) is None and (asks := rule.asks(config)):
@@ -110,7 +110,7 @@ def _undecided(run: Run, rule: Rule, asks: Texts) -> UndecidedRule:
 
     Of Bridge's performance scripts none is broken so: they set more than their flags say.
     """
-    now = run.view(Trust.CHECKED)
+    now = run.checked
     if rule.level != "error" or rule.asked(now) is not True:
         return UndecidedRule(rule.id, rule.text, asks, False, ())
     then = _with_defaults(run, asks)
@@ -133,7 +133,7 @@ def _with_defaults(run: Run, asks: Texts) -> Config:
             default = (None,)
         if default in ((None,), (False,)):
             off[knob] = default[0]
-    return run.changed(off).view(Trust.CHECKED)
+    return run.changed(off).checked
 
 
 @cache

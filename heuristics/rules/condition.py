@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from packaging.version import Version
 
-from heuristics.config.logic import negated
+from heuristics.config.logic import each_once, negated
 from heuristics.config.observed import Observed
 from heuristics.config.view import Config
 from heuristics.facts import configuration, groups, stages
@@ -93,7 +93,7 @@ class Condition:
     @cached_property
     def knobs(self) -> Texts:
         """Knobs that it speaks of, those of its facts included."""
-        return tuple(dict.fromkeys(knob for term in self.named for knob in term.knobs))
+        return each_once(knob for term in self.named for knob in term.knobs)
 
     def figures(self, config: Config) -> str:
         """What is known of its names, in words: `EP 1, PyTorch not known`; no text but known

@@ -7,10 +7,10 @@ from functools import cache
 from math import inf
 from typing import Final
 
-from msgspec import Struct
+from msgspec import field
 from msgspec.structs import force_setattr, replace
 
-from heuristics.config.view import Config, Trust
+from heuristics.config.view import Config
 from heuristics.result.configured import FailureState
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.rules import Rule, Rules, known_lines, rules
@@ -20,7 +20,7 @@ from traces.patterns import compiled
 from traces.sections.section import copied
 from traces.settings.settings import Values
 from traces.texts import Texts
-from traces.toml_tables import read_keyed
+from traces.toml_tables import TableRow, read_keyed
 from traces.training_log.log import LoggedMemory, Message, Stage, TrainingLog
 from traces.training_log.memory import inactive_memory, most_unallocated, pieces_suffice
 
@@ -117,7 +117,7 @@ SIGNS: Final = {
 """By the name that a row gives."""
 
 
-class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Failure(TableRow, kw_only=True):
     """Something a log shows, explained.
 
     `text`: the likely cause, of a row with facts in braces. `confirm`: how to be sure. `cure`: what
@@ -135,13 +135,13 @@ class Failure(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cure: str
     fix: str
     source: str = ""
-    set: Values = {}
+    set: Values = field(default_factory=dict)
     rule: str = ""
     line: int | None = None
     proven: bool = False
 
 
-class FailureRow(Failure, frozen=True, forbid_unknown_fields=True):
+class FailureRow(Failure):
     """A row of `failures.toml`, which says what its fields are."""
 
     lines: Texts = ()
@@ -189,7 +189,7 @@ def explain_failures(run: Run) -> tuple[Failure, ...]:
     """
     if not run.log:
         return ()
-    log, config = run.log, run.view(Trust.CHECKED)
+    log, config = run.log, run.checked
     of_rules = dict[str, Failure]()
     for message in log.messages:
         if message.id in rules_by_line():

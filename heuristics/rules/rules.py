@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint
 from importlib.resources import files
+from operator import attrgetter
 from typing import Final, Literal, NamedTuple
 
 import tomli
@@ -15,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 from packaging.version import Version
 
-from heuristics.config.logic import all_of, negated
+from heuristics.config.logic import all_of, each_once, negated
 from heuristics.config.versions import PACKAGE_NAMES, PACKAGES, Package
 from heuristics.config.view import Config
 from heuristics.facts.configuration import version
@@ -170,7 +171,7 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def knobs(self) -> Texts:
         """Knobs that it speaks of."""
-        return tuple(dict.fromkeys(knob for part in self.conditions for knob in part.knobs))
+        return each_once(knob for part in self.conditions for knob in part.knobs)
 
     @property
     def needs_release(self) -> tuple[Package, str] | None:
@@ -322,7 +323,7 @@ def _of_plugin(entry: EntryPoint, taken: ById) -> ById:
     if not tables:
         raise WrongPlugin(f"{entry.value} holds no TOML file of rules")
     added = dict[str, Rule]()
-    for table in sorted(tables, key=lambda file: file.name):
+    for table in sorted(tables, key=attrgetter("name")):
         written = keyed(tomli.loads(table.read_text(encoding="utf-8")))
         for id, row in written.items():
             if id in {**taken, **added}:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heuristics.config.about import not_given
+from heuristics.config.logic import each_once
 from heuristics.config.view import Config
 from heuristics.facts.dictionary import Fact, FactHolder
 from heuristics.rules.values import NULL, Compute
@@ -51,7 +52,7 @@ def once(terms: Iterable[Term]) -> Terms:
 
 def knobs_first(names: Iterable[str]) -> Texts:
     """Unknown knobs, then options, each once."""
-    return tuple(dict.fromkeys(sorted(names, key=lambda name: name.startswith("--"))))
+    return each_once(sorted(names, key=lambda name: name.startswith("--")))
 
 
 def unknown_in(term: Term, of: FactHolder) -> Iterator[Term]:

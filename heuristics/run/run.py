@@ -65,6 +65,11 @@ class Run(Remembering):
         return self.views[trust]
 
     @property
+    def checked(self) -> Config:
+        """As the checks of its release see it."""
+        return self.view(Trust.CHECKED)
+
+    @property
     def config(self) -> Config:
         return self.view(Trust.ALL)
 
@@ -109,13 +114,13 @@ class Run(Remembering):
         """
         key = tuple((knob, type(value), value) for knob, value in changes.items())
         if key not in self.after:
-            self.after[key] = self._changed(changes)
+            outdated = {
+                name: None for name, option in OPTIONS.items() if {*option.knobs} & {*changes}
+            }
+            given = replace(self.given, **outdated)  # type: ignore[arg-type]
+            settings = self.settings.changed(changes, CHANGED)
+            self.after[key] = replace(self, settings=settings, given=given)
         return self.after[key]
-
-    def _changed(self, changes: Values) -> Run:
-        outdated = {name: None for name, option in OPTIONS.items() if {*option.knobs} & {*changes}}
-        given = replace(self.given, **outdated)  # type: ignore[arg-type]
-        return replace(self, settings=self.settings.changed(changes, CHANGED), given=given)
 
     def seen_ns(self, wall: WallId, kinds: Texts) -> int | None:
         """What some kinds of a wall cost together; None where its costs are not told apart by

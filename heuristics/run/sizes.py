@@ -1,12 +1,14 @@
 """Parallel and batch sizes of an informed run, and larger ones that divide what they must."""
 
 from collections.abc import Iterator
+from operator import mul
 from typing import Final
 
 from heuristics.config.sizes import divisors
 from heuristics.facts.dictionary import fact
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
+from traces.missing import of_known
 from traces.settings.knobs import PP, STAGE_LAYOUT, VIRTUAL_STAGES
 from traces.settings.settings import Value, Values
 
@@ -23,9 +25,7 @@ _EMBEDDING, _LAYER, _PREDICTION, _LOSS = "E", "t", "m", "L"
 
 
 def doubled_micro_batch(run: Run) -> int | None:
-    if run.config.micro_batch:
-        return 2 * run.config.micro_batch
-    return None
+    return of_known(mul, 2, run.config.micro_batch)
 
 
 def batch_divides(run: Run, ranks_times: int = 1) -> bool | None:

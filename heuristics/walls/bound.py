@@ -147,17 +147,10 @@ def unproven_by_figures(
 
 def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     """How much points at a wall, and what it is."""
-    idle = frac_of(ranks, "idle_ns") or 0.0
-    if wall == "host_overhead":
-        if idle >= WALL.value:
-            return (idle, say("walls.sign-idle", part_frac=idle))
-        return None
-    if wall == "communication":
-        neither_frac = frac_of(ranks, "neither_ns") or 0.0
-        if neither_frac >= WALL.value:
-            return (neither_frac, say("walls.sign-neither", part_frac=neither_frac))
-        return None
-    if wall == "compute":
+    if wall != "memory":
+        part = {"host_overhead": "idle", "communication": "neither"}.get(wall)
+        if part and (part_frac := frac_of(ranks, f"{part}_ns") or 0.0) >= WALL.value:
+            return part_frac, say(f"walls.sign-{part}", part_frac=part_frac)
         return None
     paid_ns, window_ns, used = 0, 0, 0.0
     for rank in ranks:
@@ -168,5 +161,5 @@ def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     if paid := paid_ns / window_ns:
         return paid, say("walls.sign-paid", part_frac=paid)
     if used >= NEARLY_ALL.value:
-        return (0.0, say("walls.sign-full", used_frac=used))
+        return 0.0, say("walls.sign-full", used_frac=used)
     return None

@@ -50,7 +50,7 @@ def find_next(verdict: Verdict, first: WallId, costs: RunCosts, walls: Sequence[
         else:
             today[other.id], fracs[other.id] = frac, _frac(remaining, other.id)
     unjudged = ", ".join(spoken(blind_wall.id) for blind_wall in blind)
-    wall = max(fracs, key=lambda wall_id: fracs[wall_id], default=None)
+    wall = max(fracs, key=fracs.__getitem__, default=None)
     if wall is None or fracs[wall] < WALL.value:
         sentence = say(
             "walls.none-next", first=name if first == "host_overhead" else f"{first} overhead"

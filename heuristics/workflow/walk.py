@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from heuristics.config.about import not_given
-from heuristics.config.view import Config, Trust
+from heuristics.config.view import Config
 from heuristics.guides import situation
 from heuristics.guides.memory_use import ASK_MEMORY
 from heuristics.result.configured import RuleState, WorkflowPhase, WorkflowStep
@@ -91,7 +91,7 @@ def _by_row(row: _Row, run: Run) -> JudgedRule:
 
 def _by_rule(rule: Rule, run: Run) -> JudgedRule:
     """A prerequisite of a feature that a guide lists."""
-    config = run.view(Trust.CHECKED)
+    config = run.checked
     releases = releases_of(config)
     if not rule.in_force(releases) or rule.applies(releases) is False:
         return JudgedRule("not_applicable", say("workflow.no-rule-of-these-releases"))

@@ -37,6 +37,7 @@ from traces.limits import Limit
 from traces.missing import Missing, known
 from traces.names.kernels import GRAPH_REPLAY
 from traces.sections.rank import Rank
+from traces.sections.section import copied
 from traces.sections.tables import Kind, Phase
 from traces.sections.tables import Sequence as Recorded
 
@@ -48,7 +49,6 @@ REPLACED: Final = Limit(
     "kernels a side",
     "ours: attention without fusing is 5 to 9; a layer or a microbatch more is no replacement",
 )
-_REPLAY: Final = f"compute.{GRAPH_REPLAY}"
 Step = tuple[Rank, Recorded]
 Parts = dict[tuple[int, Name], "_Group"]
 """Work of one name on one side, 0 or 1."""
@@ -69,7 +69,7 @@ class _Group:
     @property
     def works_ns(self) -> dict[str, Fraction]:
         """Work of both sides by key."""
-        works: dict[str, Fraction] = defaultdict(Fraction)
+        works = defaultdict[str, Fraction](Fraction)
         for side in self.sides:
             for (_, key), work_ns in side.works_ns.items():
                 works[key] += work_ns
@@ -117,7 +117,7 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
 
 
 def _has_replays(sequence: Recorded) -> bool:
-    return any(kind.key == _REPLAY for kind in sequence.kinds)
+    return any(kind.key == f"compute.{GRAPH_REPLAY}" for kind in sequence.kinds)
 
 
 def _groups(base: Step, new: Step) -> list[_Group]:
@@ -153,7 +153,7 @@ class _Sides:
         self.new = named_places(new_rank, new, theirs)
         self.scores: Scores = scores_of(base.kinds, new.kinds)
         self.blocks = list(align(kinds_of(mine), kinds_of(theirs), self.scores))
-        keys: dict[str, set[str]] = defaultdict(set)
+        keys = defaultdict[str, set[str]](set)
         for kind in (*base.kinds, *new.kinds):
             keys[kind.name or ""].add(kind.key)
         self.directed = {name for name, of in keys.items() if all(map(_has_purpose, of))}
@@ -194,7 +194,7 @@ def _merged(sides: _Sides) -> Iterator[_Group]:
 
 
 def _counts(places: Places) -> dict[str, float]:
-    counts: dict[str, float] = defaultdict(float)
+    counts = defaultdict[str, float](float)
     for kind, place in places:
         counts[spelled(name_of(kind)[0])] += place.count
     return counts
@@ -202,7 +202,7 @@ def _counts(places: Places) -> dict[str, float]:
 
 def _grouped(sides: _Sides, own: set[str]) -> Collection[_Group]:
     """All work by group. `own`: names that stand for themselves."""
-    merged: dict[object, _Group] = defaultdict(_Group)
+    merged = defaultdict[object, _Group](_Group)
     for block in (*_stretches(sides), *sides.unplaced):
         for parts in _by_bucket(sides.of(block)):
             free = (part for (_, (name, _)), part in parts.items() if spelled(name) not in own)
@@ -220,7 +220,7 @@ def _grouped(sides: _Sides, own: set[str]) -> Collection[_Group]:
 
 def _by_bucket(both_sides: tuple[Places, Places]) -> Iterator[Parts]:
     """Compute against compute, copies against copies: none is done in place of another."""
-    by_bucket: dict[str, Parts] = defaultdict(lambda: defaultdict(_Group))
+    by_bucket = defaultdict[str, Parts](lambda: defaultdict(_Group))
     for side, places in enumerate(both_sides):
         for kind, place in places:
             by_bucket[_bucket(kind)][side, name_of(kind)].place(side, kind, place)
@@ -233,7 +233,7 @@ def _by_purpose(groups: Iterable[_Group]) -> Iterator[_Group]:
 
     Another dispatcher or bucket size moves it to another place, and its kind says what it is for.
     """
-    alone: dict[str, list[_Group]] = defaultdict(list)
+    alone = defaultdict[str, list[_Group]](list)
     for group in groups:
         key = _key(group)
         if _has_purpose(key) and not (group.base and group.new):
@@ -262,7 +262,7 @@ def _stretches(sides: _Sides) -> Iterator[Block]:
     So kernels that replace several are held against all of them, not each against the one it was
     paired with.
     """
-    kept: list[Block] = []
+    kept = list[Block]()
     for block in sides.blocks:
         if kept and not _belong(sides, kept[-1], block):
             yield from _joined(kept)
@@ -342,16 +342,14 @@ def _sum(group: _Group, base_ns: int, new_ns: int) -> ExchangeSum:
 
 
 def _row(group: _Group, base_ns: int, new_ns: int) -> Exchange:
-    return Exchange(
+    return copied(
+        Exchange,
+        _sum(group, base_ns, new_ns),
+        group,
         change=_change(group),
         key=_key(group),
-        phase=group.phase,
         base=_worked(group.base, base_ns),
         new=_worked(group.new, new_ns),
-        base_count=group.base.count,
-        new_count=group.new.count,
-        base_ns=base_ns,
-        new_ns=new_ns,
         delta_ns=new_ns - base_ns,
     )
 

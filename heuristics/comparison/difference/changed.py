@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from math import prod
+from operator import attrgetter
 from typing import Any, Final
 
 from heuristics.comparison.difference.subject import Subject, Value, differing, known_at, known_of
@@ -19,7 +20,7 @@ from heuristics.result.compared import ComparedChange, Source
 from heuristics.result.result import Result
 from traces.frozen import frozen
 from traces.limits import LITTLE, Limit
-from traces.missing import OrMissing, known
+from traces.missing import OrMissing, known, of_known
 from traces.patterns import compiled
 from traces.sections.rank import Rank
 from traces.sections.trace import Trace
@@ -79,7 +80,7 @@ def changed(base: Subject, new: Subject) -> tuple[ComparedChange, ...]:
 
 
 def _sorted(changes: Iterator[ComparedChange]) -> list[ComparedChange]:
-    return sorted(changes, key=lambda change: change.what)
+    return sorted(changes, key=attrgetter("what"))
 
 
 def _settings(base: Subject, new: Subject) -> Iterator[ComparedChange]:
@@ -116,7 +117,7 @@ def _version(result: Result, package: str) -> tuple[str | None, Source]:
     if logged is not None:
         return logged, "log"
     given = result.given.get(package if package == "container" else f"{package}_version")
-    return None if given is None else str(given), "given"
+    return of_known(str, given), "given"
 
 
 def _environment(base: Subject, new: Subject, listed: set[str]) -> Iterator[ComparedChange]:
@@ -239,7 +240,7 @@ def _exchange_kernels(rank: Rank) -> Texts | None:
 
 def _comm_blocks(rank: Rank) -> dict[str, int]:
     """Most blocks of one kernel of each kind of communication: the SMs that it may take."""
-    blocks: dict[str, int] = defaultdict(int)
+    blocks = defaultdict[str, int](int)
     for kernel in rank.kernel_table.rows:
         bucket, _, kind = kernel.key.partition(".")
         grid = known(kernel.grid)

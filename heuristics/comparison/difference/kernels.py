@@ -162,7 +162,7 @@ def _delta(base: Kernels | None, new: Kernels | None, change: KernelChange) -> K
 
 def _place(delta: KernelDelta) -> tuple[object, ...]:
     grids = sorted((delta.base_grid or (), delta.new_grid or ()))
-    return (-abs(delta.delta_ns), delta.name, delta.key, grids)
+    return -abs(delta.delta_ns), delta.name, delta.key, grids
 
 
 def pair_kernels(base: Rank, new: Rank) -> Iterator[Pair]:

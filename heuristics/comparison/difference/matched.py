@@ -126,7 +126,7 @@ def _added(sides: Sequence[OneSide]) -> OneSide:
 
 
 def _side(rank: Rank, group: Group, name_of: Callable[[str], str]) -> dict[str, OneSide]:
-    named: dict[str, list[OneSide]] = defaultdict(list)
+    named = defaultdict[str, list[OneSide]](list)
     steps = len(rank.lengths_ns)
     for row in rows_of_group(rank, group):
         name = name_of(row.row)

@@ -346,7 +346,7 @@ def layers(base: Rank, new: Rank) -> tuple[LayerDelta, ...]:
 
 
 def _by_layer(rank: Rank) -> dict[int, Modules]:
-    by_layer: dict[int, Modules] = defaultdict(lambda: defaultdict(Fraction))
+    by_layer = defaultdict[int, Modules](lambda: defaultdict(Fraction))
     if moe := known(rank.moe):
         for row in moe.by_layer:
             by_layer[row.layer][row.module] += Fraction(row.wall_ns, len(rank.lengths_ns))

@@ -171,9 +171,9 @@ def known_at(path: str) -> Shows:
     return partial(known_of, path=path)
 
 
-def each_step(side: Subject, path: str) -> float | None:
+def each_step(side: Subject, path: str, by: Callable[[Any, Any], float] = truediv) -> float | None:
     """A figure of all steps as one of each."""
-    return of_known(truediv, known_of(side, path), len(side.rank.lengths_ns))
+    return of_known(by, known_of(side, path), len(side.rank.lengths_ns))
 
 
 def _of_side(side: Callable[[Any], Subject], of: Shows, view: Any) -> object:

@@ -57,7 +57,6 @@ from traces.statistics.interval import LEAST, MANY, interval_of
 
 _NO_LOG: Final = lacking("files.no-log")
 _NO_SIZE: Final = lacking("files.no-size", least=f"{MANY.value:.0f}")
-_NO_GPU: Final = lacking("files.no-gpu")
 _NO_CONFIGURATION: Final = lacking("files.no-configuration")
 _RISES: Final = {"rising": 1, "falling": -1, "none": 0}
 _SIDES: Final[tuple[SideName, SideName]] = ("base", "new")
@@ -131,7 +130,7 @@ def _side(side: FileSide, log_: FilesLog | None, other: FileSide) -> FilesSide:
         FilesSide,
         side,
         framework=or_gap(side.run.config.settings.framework, _NO_CONFIGURATION),
-        gpu=or_gap(side.run.gpu, _NO_GPU),
+        gpu=or_gap(side.run.gpu, lacking("files.no-gpu")),
         versions=dict(versions_of(side)),
         settings_count=len(sources),
         defaults_count=sources.count(DEFAULT),
@@ -170,7 +169,7 @@ def _observed(size: ComparedSize | None, logs: Logs) -> Size:
     before, after = map(_peak, logs)
     if before and after:
         memory = after / before
-    moved: dict[Observed, SideName] = {}
+    moved = dict[Observed, SideName]()
     figures: dict[Observed, Callable[[FilesLog | None], int | None]] = {
         "drift": _rise,
         "out_of_memory": lambda log_: log_ is not None and log_.out_of_memory > 0,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import starmap
 from math import exp, log
+from operator import attrgetter
 from typing import Final, Literal, get_args
 
 from msgspec.structs import replace
@@ -243,7 +244,12 @@ class _Held:
         far = -abs(middle)
         if self.size.ratio is not None:
             far = abs(middle - self.size.ratio[0])
-        return float(asked), float(_FITS.index(self.fit)), float(_ORDER.index(self.made.here)), far
+        return (
+            float(asked),
+            float(_FITS.index(self.fit)),
+            float(_ORDER.index(self.made.here)),
+            far,
+        )
 
     def confidence(self, beside_others: bool) -> Level:
         """High where it alone was measured on such a run and covers the size, low where it points
@@ -270,7 +276,7 @@ class _Held:
 
 def explain(made: Sequence[Made], size: Size) -> tuple[Explanation, ...]:
     """All known changes as explanations, the likeliest first."""
-    held = sorted((_Held(change, size) for change in made), key=lambda change: change.rank)
+    held = sorted((_Held(change, size) for change in made), key=attrgetter("rank"))
     return tuple(_explanation(held_change, len(made) > 1) for held_change in held)
 
 

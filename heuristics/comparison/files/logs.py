@@ -17,7 +17,7 @@ from heuristics.comparison.difference.subject import only_one
 from heuristics.result.compared_files import DriftOf, FilesLog, MemoryFigure, MemoryOf
 from heuristics.words import lacking
 from traces.limits import NEARLY_ALL
-from traces.missing import Missing, OrMissing, or_gap
+from traces.missing import Missing, OrMissing, of_known, or_gap
 from traces.sections.section import copied
 from traces.statistics.drift import Drift, drift_of
 from traces.statistics.interval import MANY
@@ -103,7 +103,7 @@ def told(drift: Drift | None, few: Missing) -> OrMissing[DriftOf]:
         each=drift.slope,
         each_low=drift.low,
         each_high=drift.high,
-        jump_at=None if drift.at is None else round(drift.at),
+        jump_at=of_known(round, drift.at),
     )
 
 
@@ -151,7 +151,7 @@ def _memory(log: TrainingLog) -> Iterator[MemoryOf]:
     """Each figure that is reported; its drift by the rank that reports it most often."""
     few = lacking("files.no-report", least=f"{MANY.value:.0f}")
     for figure in get_args(MemoryFigure):
-        sizes: dict[int | None, list[int]] = defaultdict(list)
+        sizes = defaultdict[int | None, list[int]](list)
         for report in log.memory:
             size = getattr(report, f"{figure}_bytes")
             if size is not None:

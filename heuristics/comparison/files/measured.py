@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from msgspec import field, structs
 
 from heuristics.comparison.causes.table import PLACE, Cause, shown_by
+from heuristics.config.logic import each_once
 from heuristics.facts.dictionary import DICTIONARY
 from heuristics.fixes.catalogue import CATALOGUE
 from heuristics.rules.condition import CONFIGURED, Condition
@@ -82,11 +83,11 @@ class Known(Cause, kw_only=True):
         conditions = [*filter(None, (self.before, self.after))]
         if self.more:
             conditions.append(CONFIGURED.condition(f"known({self.more})"))
-        named: list[str] = []
+        named = list[str]()
         for condition in conditions:
             for knob in condition.knobs:
                 named += _QUESTIONS.get(knob, (knob,))
-        return tuple(dict.fromkeys(named))
+        return each_once(named)
 
 
 @cache

@@ -23,6 +23,7 @@ from heuristics.comparison.files.explain import Made, made_changes, part_of_step
 from heuristics.comparison.files.side import FileSide
 from heuristics.config.about import Given
 from heuristics.config.hardware import gpu_family
+from heuristics.config.logic import each_once
 from heuristics.fixes.dispatcher import set_to
 from heuristics.result.normal import NormalThroughput, Standing
 from heuristics.run.run import Run
@@ -174,7 +175,7 @@ def _settings_of(row: Reference, run: Run) -> Settings:
     precision.
     """
     settings = _preset(row.model, row.gpu, row.precision, row.gpus) or run.config.settings
-    said: dict[str, Value] = {}
+    said = dict[str, Value]()
     if row.routing != "unknown":
         said[FORCE] = row.routing == "balanced"
     if row.dispatcher:
@@ -215,18 +216,16 @@ def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThr
         tokens = batch * model.seq_length / world
         steps_ns = round(tokens / high * 1e9), round(tokens / low * 1e9)
     return NormalThroughput(
-        tokens_low=low,
-        tokens_high=high,
-        tflops_low=low * tera_flops,
-        tflops_high=high * tera_flops,
-        mfu_low_frac=mfus[0],
-        mfu_high_frac=mfus[1],
-        step_low_ns=steps_ns[0],
-        step_high_ns=steps_ns[1],
+        low,
+        high,
+        low * tera_flops,
+        high * tera_flops,
+        *mfus,
+        *steps_ns,
         published=tuple(map(_published, brought)),
-        counted=tuple(dict.fromkeys(map(_change, changes))),
+        counted=each_once(map(_change, changes)),
         not_counted=tuple(_not_counted(brought[0], run)),
-        sources=tuple(dict.fromkeys(_sources(brought))),
+        sources=each_once(_sources(brought)),
     )
 
 

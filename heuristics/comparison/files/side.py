@@ -18,6 +18,7 @@ from typing import Any, Final
 from heuristics.comparison.files.measured import known_changes
 from heuristics.config.about import Given
 from heuristics.config.given import is_whole
+from heuristics.config.trust import files_by_trust
 from heuristics.config.versions import PACKAGES
 from heuristics.config.view import Config, Trust
 from heuristics.rules.check import check_rules
@@ -56,8 +57,7 @@ class FileSide:
 
     @property
     def files(self) -> Settings:
-        logged = self.log.settings if self.log else None
-        return (logged or Settings()).under(self.settings)
+        return files_by_trust(self.settings, self.log.settings if self.log else None)
 
     @property
     def has_configuration(self) -> bool:

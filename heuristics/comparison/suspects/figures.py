@@ -22,7 +22,7 @@ from heuristics.facts.dictionary import enter
 from heuristics.result.result import rank_in_run
 from heuristics.words import spelled
 from traces.account.calls import CallKind, call_kinds
-from traces.missing import known, of_known
+from traces.missing import known
 from traces.patterns import compiled
 from traces.sections.addresses import HostCall
 from traces.sections.tables import Kernel
@@ -130,11 +130,6 @@ def perturbation_frac(side: Subject) -> float | None:
     )
 
 
-def _a_step(side: Subject, path: str) -> int | None:
-    """A time of all steps as one of each."""
-    return of_known(floordiv, known_of(side, path), len(side.rank.lengths_ns))
-
-
 @shows("waited", in_ms)
 def waited_for_others_ns(side: Subject) -> int | None:
     own = rank_in_run(side.result, side.rank)
@@ -195,9 +190,9 @@ _count_kernels("forward", lambda row: compiled(r"(?i)fwd|forward").search(row.na
 _count_kernels("backward", lambda row: compiled(r"(?i)bwd|backward|dgrad|wgrad").search(row.name))
 _enter("waits", partial(_synchronising, 0), "{:.1f}".format)
 _enter("sync_ns", partial(_synchronising, 1), _rounded_ms)
-_enter("waiting", partial(_a_step, path="rank.a2a.waiting_like_ns"), in_ms)
+_enter("waiting", partial(each_step, path="rank.a2a.waiting_like_ns", by=floordiv), in_ms)
 # Work of compute beside communication.
-_enter("beside_ns", partial(_a_step, path="rank.sm.stretch.beside_ns"), in_ms)
+_enter("beside_ns", partial(each_step, path="rank.sm.stretch.beside_ns", by=floordiv), in_ms)
 for _name, _path in table()["times"].items():
     _enter(_name, partial(each_step, path=_path), _rounded_ms)
 _enter("allocations", partial(each_step, path="rank.memory.allocator_calls"), "{:.1f}".format)

@@ -143,7 +143,7 @@ def _by_rules(view: View) -> tuple[FoundSuspect, ...]:
     """One of each rule: that of the direction which moves more; of two alike, the one the step
     went.
     """
-    best: dict[str, FoundSuspect] = {}
+    best = dict[str, FoundSuspect]()
     # a cause that went away is the same cause seen from the other side
     for side in (view, view.other()):
         for rule in causes().rules:
@@ -175,9 +175,11 @@ def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
     most_ns = rows_ns if own_ns is None else min(round(own_ns), rows_ns)
     if most_ns <= 0:
         return None
-    seen: list[str] = []
+    seen = list[str]()
+    if observed and hidden:  # what one side does not show stays unexplained
+        seen.append(say("comparison.hidden", moved=view.signed(delta_ns(hidden))))
     if observed:
-        seen = [*_hidden_sentences(view, hidden), *_signs(rule, view)]
+        seen += _signs(rule, view)
     seen += _change_sentences(view, changed)
     sure = _LEVELS[bool(observed) + bool(changed)]
     suspect = copied(
@@ -199,12 +201,6 @@ def _by_rule(rule: SuspectRule, view: View) -> FoundSuspect | None:
         rule.needs == "changed",
         names_of(hidden),
     )
-
-
-def _hidden_sentences(view: View, rows: Sequence[ComparedRow]) -> Iterator[str]:
-    """What stays unexplained, as one side does not show what runs there."""
-    if rows:
-        yield say("comparison.hidden", moved=view.signed(delta_ns(rows)))
 
 
 def _moved_its_way(rule: SuspectRule, view: View) -> list[ComparedRow]:
@@ -298,7 +294,7 @@ def _place(view: View, found: FoundSuspect) -> tuple[bool, int, bool, int, str]:
 
 def _without_repeats(ranked: Iterable[FoundSuspect]) -> list[FoundSuspect]:
     """Without those whose rows and changes a suspect that is at least as sure has all."""
-    kept: list[FoundSuspect] = []
+    kept = list[FoundSuspect]()
     for found in ranked:
         if found.is_known or not any(_covers(earlier, found) for earlier in kept):
             kept.append(found)

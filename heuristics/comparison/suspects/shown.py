@@ -254,10 +254,8 @@ def _enter(name: str, of: Callable[..., object], *first: object) -> None:
     enter(name, partial(of, *first), View)
 
 
-_enter("same_small", same, "small")
-_enter("same_others", same, "others")
-_enter("same_forward", same, "forward")
-_enter("same_backward", same, "backward")
+for _name in ("small", "others", "forward", "backward"):
+    _enter(f"same_{_name}", same, _name)
 enter("classes_ns", lambda view: view.delta_ns(CLASSES), View)
 _enter("recompute_grew", _grew, "recompute")
 _enter("offload_grew", _grew, "offload")

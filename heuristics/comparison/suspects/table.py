@@ -7,8 +7,6 @@ from functools import cache
 from itertools import groupby, product
 from typing import Any, Final, Literal
 
-from msgspec import Struct
-
 from heuristics.comparison.causes.table import PLACE, Cause, expanded, named, shown_by, table
 from heuristics.comparison.difference.changed import is_off, numbers, way
 from heuristics.comparison.difference.rows import ComparedRows
@@ -111,7 +109,7 @@ class Look(TableRow):
     next: str
 
 
-class Causes(Struct, frozen=True):
+class Causes(TableRow):
     """The table, each row written out. `looks`: the first whose rows match is of a row; the last
     has all.
     """
@@ -212,7 +210,7 @@ def _knobs(fix: Fix) -> dict[str, bool]:
     """Knobs that a fix sets to something, and whether it switches them on. What it leaves out is no
     mover.
     """
-    knobs: dict[str, bool] = {}
+    knobs = dict[str, bool]()
     frameworks: tuple[Framework, Framework] = ("megatron_lm", "megatron_bridge")
     for run, framework in product(_RUNS, frameworks):
         for knob, value in fix.change(run).of(framework, run.settings).items():

@@ -79,7 +79,7 @@ def same_products(view: View) -> bool:
 
 def parts(rows: Iterable[ComparedRow]) -> dict[Part, int]:
     """What rows moved by number, by duration and by overlap; empty where that is unknown of one."""
-    sums: dict[Part, int] = {}
+    sums = dict[Part, int]()
     for row in rows:
         moved = known(row.count_ns), known(row.duration_ns), known(row.overlap_ns)
         for part, ns in zip(_PARTS, moved, strict=True):
@@ -108,11 +108,12 @@ def way_of(row_name: str, view: View) -> Way | None:
     if not rows or not seen_alike(view):
         return None
     (row,) = rows
-    work_ns: dict[KernelChange | Literal["blocks"], float] = defaultdict(float)
+    work_ns = defaultdict[KernelChange | Literal["blocks"], float](float)
     for one in view.facts.kernels:
         if one.key == row_name:
             sides = (one.base_each_ns or 0) * one.base_count, (one.new_each_ns or 0) * one.new_count
-            work_ns["blocks" if _has_other_blocks(one) else one.change] += max(sides)
+            is_other = differing(one.base_block, one.new_block)
+            work_ns["blocks" if is_other else one.change] += max(sides)
     gone = part_of(work_ns["gone"], row.base_ns) or 0.0
     came = part_of(work_ns["new"], row.new_ns) or 0.0
     if min(gone, came) >= QUARTER.value:
@@ -141,10 +142,6 @@ def to_compare(row_name: str, view: View) -> str:
     row = view.rows[row_name]
     few_ns = HALF_A_WALL.value * min(row.base_ns, row.new_ns)
     return say(f"comparison.compare-{'clocks' if abs(row.delta_ns) <= few_ns else 'code'}")
-
-
-def _has_other_blocks(kernel: KernelDelta) -> bool:
-    return differing(kernel.base_block, kernel.new_block) is not None
 
 
 def kernels_of(row_name: str, way: Way, view: View) -> Texts:

@@ -106,7 +106,7 @@ def _host_overhead(symptoms: Symptoms) -> Priced:
     if telling and late is not None and late.cause in _HOST_LATE:
         owners = (rank for rank in telling if rank.rank is not None and rank.rank == late.rank)
         owned = next(owners, telling[0]).host_by_cause_ns or {}
-        cause = max(owned, key=lambda cause_: owned[cause_], default="python")
+        cause = max(owned, key=owned.__getitem__, default="python")
 
     def with_waits(rank: Figures) -> Parts | None:
         kinds = rank.host_by_cause_ns

@@ -15,7 +15,6 @@ from math import lcm
 from typing import Any, Final
 
 from heuristics.config.versions import numbers
-from heuristics.config.view import Trust
 from heuristics.recipes import RECIPES
 from heuristics.run.run import Run
 from heuristics.words import say
@@ -176,7 +175,7 @@ def request_of(run: Run) -> Request | NotAsked:
 
 def _fields_said(run: Run) -> dict[str, Value]:
     """Core's fields that somebody said, as they reach core."""
-    settings = run.view(Trust.CHECKED).settings
+    settings = run.checked.settings
     core = release(run.config.core_text)
     own = {
         knob: setting.value
