@@ -216,12 +216,14 @@ def _range(run: Run, model: ModelSize, brought: Sequence[_Brought]) -> NormalThr
         tokens = batch * model.seq_length / world
         steps_ns = round(tokens / high * 1e9), round(tokens / low * 1e9)
     return NormalThroughput(
-        low,
-        high,
-        low * tera_flops,
-        high * tera_flops,
-        *mfus,
-        *steps_ns,
+        tokens_low=low,
+        tokens_high=high,
+        tflops_low=low * tera_flops,
+        tflops_high=high * tera_flops,
+        mfu_low_frac=mfus[0],
+        mfu_high_frac=mfus[1],
+        step_low_ns=steps_ns[0],
+        step_high_ns=steps_ns[1],
         published=tuple(map(_published, brought)),
         counted=each_once(map(_change, changes)),
         not_counted=tuple(_not_counted(brought[0], run)),
