@@ -2,7 +2,7 @@
 known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -54,7 +54,7 @@ def incident_items(result: Result, detail: Detail) -> Blocks:
 
 def _listed(
     result: Result, title: str, incidents: Sequence[Incident], detail: Detail, ending: str = ""
-) -> Blocks:
+) -> Iterator[Items]:
     """On a first screen without every place where they were seen. `ending`: of the last entry."""
     entries = [*map(partial(_words, settings_of(result), detail), incidents)]
     if entries:

@@ -11,7 +11,7 @@ import pytest
 
 from heuristics.config.about import Given
 from heuristics.evidence.symptoms import Symptoms, observed_from
-from heuristics.judging.judgement import judge_observed
+from heuristics.judging.judgement import FilesRead, judge_observed
 from reports.content.analysis.check import page
 from reports.content.blocks import Block, Code, Fold, Items, Part, Words
 from reports.content.explain.page import explain_page
@@ -78,6 +78,6 @@ def test_every_rule_that_chooses_is_explained(gpu: str | None, edition: str) -> 
     for family in (None, "dsv3", "qwen3_235b", "qwen3_30b", "qwen3_next", "vlm"):
         for ep in (None, 4, 16, 64):
             given = Given(gpu=gpu, ep=ep, family=family, guidance=edition, memory_tight=True)  # type: ignore[arg-type]
-            for choice in judge_observed(observed_from(Symptoms()), given).choices:
+            for choice in judge_observed(observed_from(Symptoms()), given, FilesRead()).choices:
                 assert explained(choice.rule)
                 assert not choice.other_rule or explained(choice.other_rule)

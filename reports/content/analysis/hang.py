@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.result import Merged, Result
-from reports.content.blocks import Blocks, Part, Tone
+from reports.content.blocks import Part, Sentence, Tone
 from reports.content.names import (
     around,
     codes,
@@ -36,7 +36,7 @@ def leading_hang(result: Result | Merged) -> Hang | None:
     return None
 
 
-def hang_lines(result: Result | Merged) -> Blocks:
+def hang_lines(result: Result | Merged) -> Iterator[Sentence]:
     """The hang, unless the headline says it, and what to do first; nothing where none was seen."""
     hang = result.hang
     if not hang:
@@ -92,7 +92,7 @@ def _others(hang: Hang, did: str) -> str:
     )
 
 
-def witness_lines(result: Result | Merged) -> Blocks:
+def witness_lines(result: Result | Merged) -> Iterator[Sentence]:
     """What the files of a second witness show of ranks, of which some were not profiled."""
     witness = result.witness
     if not witness:

@@ -15,7 +15,6 @@ from reports.content.analysis.late import NAMED, Names, costs_words, first_of, l
 from reports.content.analysis.walls import alike
 from reports.content.blocks import (
     Block,
-    Blocks,
     Code,
     Entry,
     Headline,
@@ -59,7 +58,7 @@ _ALL: Final = 0.995
 these."""
 
 
-def run_lines(result: Result) -> Blocks:
+def run_lines(result: Result) -> Iterator[Sentence]:
     run, count = result.run, len(result.ranks)
     of_one = len(result.traces) == 1 == len({*known_of(result.ranks, "process")})
     if run and (run.collectives or not of_one):
@@ -75,7 +74,7 @@ def _names_in(result: Result) -> Names:
     return Names(partial(name_of_rank, result), partial(short_name, result))
 
 
-def lines_of(run: Run, names: Names, otherwise: str) -> Blocks:
+def lines_of(run: Run, names: Names, otherwise: str) -> Iterator[Sentence]:
     """The same of a run alone; `otherwise` stands in place of its steps where these are unknown."""
     yield _together(run, otherwise)
     yield from _late(run, names)
@@ -124,7 +123,7 @@ def _steps(run: Run, otherwise: str) -> str:
     return f"steps of {milliseconds(high_ns)} ms{when(spread, f', equal within {percent(spread)}')}"
 
 
-def _late(run: Run, names: Names) -> Blocks:
+def _late(run: Run, names: Names) -> Iterator[Sentence]:
     late, last = run.late, run.arrives_last
     if isinstance(late, Missing) and last:
         straggler_words = words(_last(names, last), f" Why is {unknown_words(late)}")

@@ -64,7 +64,7 @@ _TONES: Final = {
 }
 
 
-def ranks(compared: Compared) -> Blocks:
+def ranks(compared: Compared) -> Iterator[Sentence]:
     """Two lines where both sides hold several ranks."""
     run = compared.run
     if not run:
@@ -114,7 +114,7 @@ def _moved(delta_ns: OrMissing[int]) -> str:
     return moved(delta_ns).text or "unknown"
 
 
-def details(compared: Compared) -> Blocks:
+def details(compared: Compared) -> Iterator[Fold]:
     """Folds, the most asked for first; none that would be empty."""
     run = compared.run
     base = []

@@ -2,10 +2,11 @@
 behind it.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from heuristics.result.compared import Compared, Exchange, Worked
-from reports.content.blocks import Blocks, Cells, Code, Table, Term
+from reports.content.blocks import Cells, Code, Sentence, Table, Term
 from reports.content.comparison.difference import longest_ns, moved, per_step
 from reports.content.names import WHOLE_NAME, kernel_name, name_of, statement
 from reports.content.tables import shaped
@@ -20,7 +21,7 @@ _LINES: Final = 3
 _NAMED: Final = 2
 
 
-def exchanged(compared: Compared) -> Blocks:
+def exchanged(compared: Compared) -> Iterator[Sentence]:
     """The exchanges that moved most, a line each, where they are large beside a step."""
     least_ns = LITTLE.value * longest_ns(compared)
     large = [exchange for exchange in _rows(compared) if abs(exchange.delta_ns) >= least_ns]

@@ -14,7 +14,7 @@ from typing import Final
 from heuristics.fixes.catalogue import CATALOGUE, WALL_ORDER
 from heuristics.run.run import WALL_IDS
 from heuristics.walls import JUDGES
-from reports.content.blocks import Blocks, Code, items, words
+from reports.content.blocks import Blocks, Code, Items, items, words
 from reports.content.explain.topic import Topic, paragraphs, sentence, sentences
 from reports.content.names import name_of, optional
 from traces.limits import Limit
@@ -42,7 +42,7 @@ def limits_in(module: str) -> list[str]:
     return [f"{module}:{name}" for name in own if isinstance(getattr(loaded, name, None), Limit)]
 
 
-def limit_items(places: Iterable[str], title: str = "Limits") -> Blocks:
+def limit_items(places: Iterable[str], title: str = "Limits") -> Iterator[Items]:
     """Each limit once: value, unit, why, and where it lives; nothing where there are none."""
     listed = []
     for place in dict.fromkeys(places):
