@@ -147,10 +147,12 @@ def unproven_by_figures(
 
 def _sign(wall: WallId, ranks: Ranks) -> tuple[float, str] | None:
     """How much points at a wall, and what it is."""
+    idle_frac, neither_frac = (frac_of(ranks, key) or 0.0 for key in ("idle_ns", "neither_ns"))
+    if wall == "host_overhead" and idle_frac >= WALL.value:
+        return idle_frac, say("walls.sign-idle", part_frac=idle_frac)
+    if wall == "communication" and neither_frac >= WALL.value:
+        return neither_frac, say("walls.sign-neither", part_frac=neither_frac)
     if wall != "memory":
-        part = {"host_overhead": "idle", "communication": "neither"}.get(wall)
-        if part and (part_frac := frac_of(ranks, f"{part}_ns") or 0.0) >= WALL.value:
-            return part_frac, say(f"walls.sign-{part}", part_frac=part_frac)
         return None
     paid_ns, window_ns, used = 0, 0, 0.0
     for rank in ranks:
