@@ -109,7 +109,8 @@ class Features(KnobView):
 
         A model of known sizes that says nothing of experts has none, by Megatron-Core's default.
         """
-        known = first_known(self.above("num_moe_experts", 1), self.observed.moe)
+        by_name = self.on("launcher.sparse")
+        known = first_known(self.above("num_moe_experts", 1), by_name, self.observed.moe)
         of_experts = any(
             "expert" in knob or knob.startswith("moe_") for knob in self.written.by_knob
         )

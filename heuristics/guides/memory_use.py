@@ -64,7 +64,13 @@ def memory_estimate(run: Run) -> MemoryEstimate | Missing:
     config = run.config
     if config.framework in PROGRAMS:
         return Missing("memory_estimate", say("guides.not-counted"), ASK_MEMORY)
-    return estimate(config.settings, config.core_text, precision=config.precision)
+    counted = estimate(config.settings, config.core_text, precision=config.precision)
+    capacity = capacity_bytes(run)
+    if counted and capacity and run.tells("steps_logged"):
+        use = Use(counted.total_bytes, capacity, is_estimated=True)
+        if use.least_frac > 1:
+            return Missing("memory_estimate", say("guides.runs-in-less", most=capacity), ASK_MEMORY)
+    return counted
 
 
 def capacity_bytes(run: Run) -> int | None:

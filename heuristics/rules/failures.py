@@ -15,6 +15,7 @@ from heuristics.result.configured import FailureState
 from heuristics.rules.condition import RUNS, Condition
 from heuristics.rules.rules import Rule, Rules, known_lines, rules
 from heuristics.run.run import Run
+from heuristics.words import say
 from traces.limits import QUARTER
 from traces.patterns import compiled
 from traces.sections.section import copied
@@ -224,7 +225,9 @@ def _caused(rule: Rule, config: Config, message: Message) -> Failure:
         rule,
         state=_STATES[rule.level],
         confirm=", ".join(rule.knobs),
-        cure=rule.cure_of(config),
+        cure=say("findings.not-handed-on")
+        if rule.broken(config) is False
+        else rule.cure_of(config),
         source=known_lines().by_id[message.id].source,
         rule=rule.id,
         line=message.line,

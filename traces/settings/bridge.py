@@ -1,6 +1,7 @@
 """Values and paths of a Megatron-Bridge configuration, taken into a draft or named as a problem."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from traces.nearest import nearest_names
@@ -229,4 +230,15 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
         take_correction(draft, path, meant, raw, line)
         return
     what = "no field of Megatron-Bridge that we know"
-    say_unknown(draft, line, path, bridge_paths(), what, only_slips=dumped)
+    say_unknown(
+        draft, line, path, bridge_paths(), what, only_slips=dumped, may=partial(_takes, raw)
+    )
+
+
+def _takes(raw: Raw, path: str) -> bool:
+    """Whether the knob of a path may have such a value; of a path that is no knob nobody knows."""
+    knob = by_path().get(path)
+    try:
+        return knob is None or isinstance(raw, list | dict) or value_of(knob, raw) is not None
+    except NotAValue:
+        return False

@@ -2,7 +2,7 @@
 shown.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cache
 from itertools import chain
 from typing import Final
@@ -142,13 +142,17 @@ def say_unknown(
     what: str,
     only_slips: bool = False,
     is_parsed: bool = False,
+    may: Callable[[str], bool] = bool,
 ) -> None:
     """Note a name that is none of the known, with the one that is meant.
 
     `only_slips`: of others nothing is said, as they may be a program's own. `is_parsed`: a slip
-    stops it.
+    stops it. `may`: whether what stands there fits a name.
     """
     near = nearest_in(draft, name, known, NEARLY_ALL if only_slips else NEAR)
+    alike = nearest(name.rpartition(".")[2], [near.rpartition(".")[2]], NEAR.value)
+    if not alike or not may(near):  # only the group is alike, or its value is of another kind
+        near = ""
     if near or not only_slips:
         stops = is_parsed and nearest(name, [near], NEARLY_ALL.value) != ""
         draft.problem(line, f"{shown(name, near)}: {what}", near, "stops" if stops else "unread")

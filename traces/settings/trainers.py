@@ -39,8 +39,10 @@ from traces.toml_tables import read_keyed
 
 _REFERENCE: Final = compiled(r"\$\{([\w.]+)\}")
 _SIZE: Final = compiled(r"[1-9]\d{0,5}")
-_ASSIGNED: Final = compiled(r"(?m)(?:^|[{,])[ \t]*(\w+)[ \t]*=")
+_TABLE: Final = compiled(r"[ \t]*\[+[ \t]*([\w.]+)[ \t]*\]")
+_ASSIGNED: Final = compiled(r"(?:^|[{,])[ \t]*(\w+)[ \t]*=")
 _UNLESS_SET: Final = compiled(r"\$\{[A-Z_]+:([^${}]*)\}")
+_OF_EXPERTS: Final = compiled(r"(?i)[-_]A\d{1,4}(\.\d{1,2})?B\b|mixtral|moe\b")
 _NOT_OF_NAME: Final = compiled(r"([-_](mcore|torch_dist|hf|slime)|\.yaml)$")
 
 
@@ -118,9 +120,12 @@ def take_toml(draft: Draft, text: str) -> bool:
     except (tomli.TOMLDecodeError, RecursionError) as error:
         cure = "correct it, or give the command line"
         raise NotAConfiguration(f"{draft.name}: broken TOML; {cure}") from error
-    lines = dict[str, int]()
-    for match in _ASSIGNED.finditer(text):
-        lines.setdefault(match[1], text.count("\n", 0, match.end()) + 1)
+    lines, above = dict[str, int](), ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if table := _TABLE.match(line):
+            above = f"{table[1]}."
+        for match in _ASSIGNED.finditer(line):
+            lines.setdefault(f"{above}{match[1]}", number)
     return _take_document(draft, "toml", {*document}, _leaves(document, "", lines))
 
 
@@ -131,7 +136,7 @@ def _leaves(
         if isinstance(value, dict):
             yield from _leaves(value, f"{above}{key}.", lines)
         else:
-            yield TrainerEntry(f"{above}{key}", value, lines.get(key, 1))
+            yield TrainerEntry(f"{above}{key}", value, lines.get(f"{above}{key}", 1))
 
 
 def take_trainer_document(draft: Draft, document: YamlDocument) -> bool:
@@ -302,6 +307,8 @@ def _take_model(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEnt
         name = " ".join(str(entry.raw).rstrip("/") for entry in said)
         if not name or UNKNOWN in name:
             continue
+        if _OF_EXPERTS.search(name):
+            draft.fill(settings({"launcher.sparse": True}, f"the model's name in {draft.name}"))
         try:
             draft.fill(model_named(_NOT_OF_NAME.sub("", name)).settings)
         except UsageError:

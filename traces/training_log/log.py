@@ -61,10 +61,10 @@ class LoggedMemory:
 class OutOfMemory:
     """One out-of-memory error and the stage it happened in.
 
-    `reserved_bytes`: all that PyTorch holds, allocated or not. `graph_pool_bytes`: the part of the
-    allocated in private pools, such as those of CUDA graphs. `device` is CUDA's number on its node,
-    not a rank. `others_bytes`: of other processes on the GPU. `by_library`: NCCL, cuBLAS or cuDNN
-    asked, and not PyTorch, which keeps what it freed.
+    `reserved_bytes`: all that PyTorch holds, allocated or not; `unallocated_bytes`: what of it is
+    not. `graph_pool_bytes`: the part of the allocated in private pools, such as those of CUDA
+    graphs. `device` is CUDA's number on its node, not a rank. `others_bytes`: of other processes on
+    the GPU. `by_library`: NCCL, cuBLAS or cuDNN asked, and not PyTorch, which keeps what it freed.
     """
 
     line: int
@@ -73,6 +73,7 @@ class OutOfMemory:
     capacity_bytes: int | None = None
     reserved_bytes: int | None = None
     allocated_bytes: int | None = None
+    unallocated_bytes: int | None = None
     requested_bytes: int | None = None
     free_bytes: int | None = None
     graph_pool_bytes: int | None = None
@@ -93,9 +94,9 @@ class OutOfMemory:
     @property
     def is_fragmented(self) -> bool:
         """Whether what was reserved and not allocated would have held it."""
-        match self.reserved_bytes, self.allocated_bytes, self.requested_bytes:
-            case int(reserved), int(allocated), int(asked):
-                return reserved - allocated >= asked
+        match self.unallocated_bytes, self.requested_bytes:
+            case int(unallocated), int(asked):
+                return unallocated >= asked
         return False
 
 

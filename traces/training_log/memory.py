@@ -94,6 +94,8 @@ class Tracebacks:
 
 WORDS: Final = (
     b"memory",
+    b"has a total capac",
+    b"Tried to allocate",
     b"Traceback (most recent",
     b'File "',
     b"OutOfMemory",
@@ -152,7 +154,7 @@ _SIZES: Final = (
     compiled(rf"this process has (?P<own_bytes>{_SIZE}) memory in use"),
     compiled(rf"Of the allocated memory (?P<allocated_bytes>{_SIZE}) is allocated by PyTorch"),
     compiled(rf"with (?P<graph_pool_bytes>{_SIZE}) allocated in private pools"),
-    compiled(rf"and (?P<unallocated>{_SIZE}) is reserved by PyTorch but unallocated"),
+    compiled(rf"(?P<unallocated_bytes>{_SIZE}) is reserved by PyTorch but unallocated"),
     compiled(
         rf"\(GPU (?P<device>[0-9]{{1,4}}); (?P<capacity_bytes>{_SIZE}) total capacity; "
         rf"(?P<allocated_bytes>{_SIZE}) already allocated; (?P<free_bytes>{_SIZE}) free; "
@@ -187,6 +189,11 @@ def is_out_of_memory(text: str) -> bool:
     return holds_one(text, _OUT_WORDS) and _OUT.search(text) is not None
 
 
+def goes_on(text: str) -> bool:
+    """Whether the line holds sizes of an error that began before it."""
+    return any(pattern.search(text) for pattern in _SIZES)
+
+
 def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
     """The error with what it says; NCCL's and CUDA's own say no sizes."""
     words = dict[str, str]()
@@ -195,9 +202,11 @@ def out_of_memory(number: int, text: str, stage: Stage) -> OutOfMemory:
             words |= match.groupdict()
     device = words.pop("device", None)
     sizes = {name: _bytes(size) for name, size in words.items()}
-    unallocated, allocated = sizes.pop("unallocated", None), sizes.get("allocated_bytes")
-    if unallocated is not None and allocated is not None:
-        sizes["reserved_bytes"] = allocated + unallocated
+    match sizes:
+        case {"allocated_bytes": allocated, "unallocated_bytes": unallocated}:
+            sizes["reserved_bytes"] = allocated + unallocated
+        case {"allocated_bytes": allocated, "reserved_bytes": reserved}:
+            sizes["unallocated_bytes"] = reserved - allocated
     return OutOfMemory(
         number,
         stage,
@@ -330,9 +339,7 @@ def pieces_suffice(log: TrainingLog) -> bool | None:
 
 def _room(error: OutOfMemory) -> int | None:
     """All that PyTorch could allocate at that moment; what lies outside PyTorch is not its own."""
-    allocated, reserved, free = error.allocated_bytes, error.reserved_bytes, error.free_bytes
-    if allocated is None:
-        return None
-    if reserved is not None and free is not None:
-        return reserved - allocated + free
-    return of_known(sub, error.capacity_bytes, allocated)
+    unallocated, free = error.unallocated_bytes, error.free_bytes
+    if unallocated is not None and free is not None:
+        return unallocated + free
+    return of_known(sub, error.capacity_bytes, error.allocated_bytes)

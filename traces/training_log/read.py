@@ -131,6 +131,7 @@ class _Reading:
         self._failed = False
         self._sizes = dict[str, Setting]()
         self._first_error: Message | None = None
+        self._error_text = ""
 
     def _keep(self, field: str, item: object) -> bool:
         """Whether there is an item; a field keeps so many."""
@@ -218,12 +219,21 @@ class _Reading:
         for package, version in blocks.versions_in(text).items():
             self.versions.setdefault(package, version)
         if memory.is_out_of_memory(text):
-            self._keep(
-                "out_of_memory", memory.out_of_memory(number, text, self._tracebacks.end(text))
-            )
+            error = memory.out_of_memory(number, text, self._tracebacks.end(text))
+            self._error_text = text if self._keep("out_of_memory", error) else ""
             self._failed = True
             self._first_error = self._first_error or Message("out-of-memory", number)
             return
+        if self._error_text and memory.goes_on(
+            text
+        ):  # of an error that was pasted in several lines
+            last = self._kept["out_of_memory"].pop()
+            self._error_text = f"{self._error_text} {text}"
+            self._keep(
+                "out_of_memory", memory.out_of_memory(last.line, self._error_text, last.stage)
+            )
+            return
+        self._error_text = ""
         self._sizes = own_lines.sizes_in(text, f"{self.name}:{number}") | self._sizes
         known = self._known_line(number, text)
         if not self._first_error:

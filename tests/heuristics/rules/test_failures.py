@@ -158,6 +158,11 @@ NOT_SEEN: list[Case] = [
     ("memory-fragmented", crash("forward_step", last=out_of_memory("1.01 GiB", "70.00 GiB", "1.00 GiB")), {}),
     ("memory-fragmented", (REPORT + "max reserved: 90.0",), {}),
     (
+        "memory-fragmented",
+        (out_of_memory("1.00 GiB", "70.00 GiB", "1.00 GiB"),),
+        {"env__PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"},
+    ),
+    (
         "memory-elsewhere",
         (
             SHARED.format(
@@ -218,6 +223,14 @@ def test_failures_come_in_the_order_of_their_lines(tmp_path: Path) -> None:
     run = Run(settings=settings(values, "config.yaml"), log=log_of(tmp_path, *lines))
     found = explain_failures(run)
     assert [(one.id, one.line) for one in found] == [("flex-router-dtype", 1), ("graphs-graph-register", 2)]
+
+
+def test_a_rule_that_the_log_prints_and_the_configuration_keeps_was_not_handed_on(tmp_path: Path) -> None:
+    log = log_of(tmp_path, *HEAD, LINES["world-expert-mesh"])
+    ones = dict.fromkeys(("expert_tensor_parallel_size", "pipeline_model_parallel_size"), 1)
+    for ep, held in ((4, True), (3, False)):
+        found = explained(log, **ones, world_size=4, expert_model_parallel_size=ep)["world-expert-mesh"]
+        assert ("did not get" in found.cure) is held
 
 
 def test_a_run_without_a_log_has_no_failure() -> None:

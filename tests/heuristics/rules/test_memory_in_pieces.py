@@ -46,6 +46,7 @@ def error(line: int, asked: int, allocated: int | None = None, **about: object) 
     sizes = {name: size * GB for name, size in (("requested_bytes", asked), ("reserved_bytes", 100))}
     full = None if allocated is None else allocated * GB
     fields = {"stage": "forward", "capacity_bytes": 100 * GB, "allocated_bytes": full, **sizes, **about}
+    fields["unallocated_bytes"] = None if allocated is None else (100 - allocated) * GB
     return OutOfMemory(line, **fields)  # type: ignore[arg-type]
 
 

@@ -48,6 +48,16 @@ def test_a_name_that_a_release_spells_otherwise_or_lacks_is_said_of_that_release
     assert problems(text, name) == ()
 
 
+def test_a_name_is_a_slip_of_one_whose_own_name_is_near_and_that_takes_the_value() -> None:
+    meant = {
+        "recipe=llama3_70b": "",
+        "recipe=mxfp8": "model.fp8_recipe",
+        "hidden_sizes=8": "model.hidden_size",
+    }
+    for line, near in meant.items():
+        assert [one.instead for one in problems(f"model.num_layers=4\nmodel.{line}", "a.txt")] == [near]
+
+
 @pytest.mark.parametrize("core", ["0.18.0", "0.19.2", None])
 @pytest.mark.parametrize(
     "text",

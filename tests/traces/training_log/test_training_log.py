@@ -95,6 +95,8 @@ def test_an_out_of_memory_error_tells_its_sizes(tmp_path: Path) -> None:
     assert (error.rank, error.device) == (3, 3)
     assert (error.requested_bytes, error.free_bytes) == (2 * GIB, 512 * MIB)
     assert (error.capacity_bytes, error.allocated_bytes) == (80 * GIB, 70 * GIB)
+    wrapped = log_of(tmp_path, *out_of_memory(pools=pools).replace(". ", ".\n").split("\n"), "", "80.00 GiB")
+    assert wrapped.out_of_memory == (error,)
     assert error.reserved_bytes == 71 * GIB
     assert error.graph_pool_bytes == 3 * GIB
 
@@ -107,6 +109,13 @@ def test_the_error_of_older_pytorch_tells_its_sizes(tmp_path: Path) -> None:
     (error,) = log_of(tmp_path, line).out_of_memory
     assert (error.device, error.capacity_bytes) == (1, 80 * GIB)
     assert (error.allocated_bytes, error.reserved_bytes, error.free_bytes) == (60 * GIB, 65 * GIB, 8 * GIB)
+
+
+def test_an_error_that_was_cut_tells_what_it_still_says(tmp_path: Path) -> None:
+    line = "CUDA out of memory. Tried to allocate 8.00 GiB. 10.00 GiB is reserved by PyTorch but unallocated."
+    (error,) = log_of(tmp_path, line).out_of_memory
+    assert error.is_fragmented
+    assert error.reserved_bytes is None
 
 
 OPTIM = "/usr/lib/python3.12/site-packages/torch/optim/adam.py"
