@@ -14,6 +14,7 @@ from heuristics.comparison.size import judge_size, measure_size
 from heuristics.result.compared import Comparable, ComparedSize, Difference
 from heuristics.result.result import Result
 from tests.doubles.comparison import log, rank, result, row
+from traces.missing import gap
 from traces.sections.rank import Rank
 
 MS = 1_000_000
@@ -115,3 +116,6 @@ def test_buckets_tell_recordings_of_as_long_steps_apart() -> None:
     rows = ("compute.gemm", "exposed_comm.tp", "exposed_copy.memset", "idle.trailing")
     sides = [rank(row(name, 10, 10)) for name in rows]
     assert [[same_recording(one, other) for other in sides] for one in sides] == np.eye(4).tolist()
+    untold = {"exposed_comm": gap("no names", "")}  # copies between GPUs are communication of the same length
+    one, other = (rank(row(name, 10, 10), budget_ns=untold) for name in rows[1:3])
+    assert not same_recording(one, other)

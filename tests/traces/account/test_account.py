@@ -429,6 +429,15 @@ def test_a_range_of_a_first_call_says_what_its_pause_was() -> None:
     assert set(starved(run)) == {"evaluation"}
 
 
+def test_who_waits_for_another_process_in_a_pause_of_a_first_call_waits_for_what_that_initialises() -> None:
+    run = Run()
+    for at in (0, 9_000, 9_020, 9_040, 9_100):
+        run.work("gemm", at + 10, at + 20, launch=(at, at + 1))
+    for begin, end in ((20, 9_000), (9_060, 9_100)):
+        run.range("MPI_Waitall", begin, end)
+    assert starved(run) == {"lazy_init": 8_980, "host_comm": 40}
+
+
 @pytest.mark.parametrize(("copied", "data"), [(8_000, 20_990), (7_999, 0)])
 def test_a_pause_within_whose_last_2_ms_another_thread_copied_the_batch_is_a_wait_for_data(
     copied: int, data: int

@@ -13,7 +13,7 @@ from tests.places import Export
 from tests.recordings.launches import GEMM, NO_ACCOUNT, NORM, measured, rank_of
 from traces.intervals import spans
 from traces.measure.a2a import measure_a2a
-from traces.missing import known
+from traces.missing import Missing, known
 from traces.resolve.kinds import resolve_kinds
 from traces.sections.rank import A2a
 from traces.steps.found import Step, from_steps
@@ -58,6 +58,14 @@ def test_what_exceeds_the_fastest_of_its_like_is_like_waiting(export: Export) ->
     assert cut.waiting_like_ns == 2_000  # a piece is like no whole one, and one combine like no other
     alone = measured(rank_of(export(deepep_steps([10]), "alone.sqlite")), [(0, 100)])
     assert known(alone.waiting_like_ns) is None
+
+
+def test_of_whole_graph_replays_alone_nothing_is_told_of_expert_traffic() -> None:
+    run = Run()
+    run.work("graph", 10, 30)
+    found = run.measured().a2a
+    assert isinstance(found, Missing)
+    assert found.reason == "no single kernel was recorded"
 
 
 def test_tokens_are_not_compared_with_probabilities() -> None:

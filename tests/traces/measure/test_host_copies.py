@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,7 @@ from traces.measure.memory import measure_memory
 from traces.measure.recompute import measure_recompute
 from traces.missing import Missing
 from traces.sections.rank import Memory
+from traces.sections.steps import Unit
 from traces.steps.found import Step, from_steps, one_window
 
 NAMES = {
@@ -22,7 +24,7 @@ NAMES = {
 }
 
 
-def copied(slots: str, kernel: str = "gemm") -> Memory:
+def copied(slots: str, kernel: str = "gemm", unit: Unit = "step") -> Memory:
     """Copies of 1 MiB: `o` out, `b` back; `x` both, the way back begun too early, `t` as the other ends.
 
     A figure is a copy in of so many MiB, `m` of less than one, a capital a kernel. Steps lie between `|`.
@@ -47,7 +49,7 @@ def copied(slots: str, kernel: str = "gemm") -> Memory:
             run.work(kernel, at + 80, at + 90)
         at += 100
     used = (Step(place, *pair) for place, pair in enumerate(pairwise(borders)))
-    steps, rank = from_steps("user", "", tuple(used)), run.rank()
+    steps, rank = replace(from_steps("user", "", tuple(used)), unit=unit), run.rank()
     if not borders:
         steps = one_window("none", "", 0, at * 1_000)
     return measure_memory(rank, steps, measure_recompute(rank, steps.windows))
@@ -72,6 +74,12 @@ def test_what_goes_out_and_comes_back_twice_a_step_is_offload_with_what_of_it_li
     found = copied(slots)
     assert (found.offload_copies, found.offload_bytes) == (copies, copies << 20)
     assert found.host_resident_copies == 0 or not copies
+
+
+def test_of_blocks_that_may_be_parts_of_steps_nothing_is_told_of_what_comes_back_within_one() -> None:
+    found = copied("|obob|obob|", unit="block").offload_copies
+    assert isinstance(found, Missing)
+    assert found.reason == "without steps it is unknown what comes back within one"
 
 
 def test_whole_graphs_hide_their_copies() -> None:

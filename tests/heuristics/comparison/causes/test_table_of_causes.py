@@ -69,7 +69,7 @@ dispatcher_exchanged: ep_dispatch 10>30; runs deepep > alltoall;
   + moe_token_dispatcher_type flex>alltoall => high
 lower_precision: gemm 40>24; quantize 0>3 count 0>50; launch 2>12; + fp8 null>hybrid;
   + detected.precision bf16>fp8
-  => high | -3 ms
+  => high | -3 ms | precision in the trace: bf16 -> fp8
 lower_precision: gemm 40>24; attention 20>7; bits fp32:1 > tf32:1 => -29 ms
 lower_precision: gemm 40>24; bits tf32:1 > bf16:1
 lower_precision: gemm 40>24; bits fp32:1 > bf16:0.9 fp32:0.1
@@ -271,6 +271,7 @@ buckets.dp: dp_reduce_scatter 20>30 0/10/0 12>12; gemm 40
 buckets.dp: dp_reduce_scatter 20>30 0/0/10 12>4; gemm 40
 buckets.tp: tp 20>25 -16/16/5 12>4; gemm 40
 comm_more.tp: tp 5>15 count; gemm 40
+comm_more.tp: tp 5>15 count 100>150; gemm 40; graph_replay 9 count 1>2
 overlap_lost.tp: tp 5>15 none; gemm 40
 comm_slower.ep: ep_dispatch 10>30; waits 1 > 18
 kernels_slower.gemm: gemm 40>50; norm 10; kernels gemm gone 5>-; kernels gemm new ->5
