@@ -35,10 +35,10 @@ def covered_frac(base: Rank, new: Rank) -> float | None:
     launches = whole = same = alike = Fraction(0)
     for name in base_grids.keys() & new_grids.keys():
         mine, theirs = base_grids[name], new_grids[name]
-        number = sum(mine.values())
-        if same_count(float(number), float(sum(theirs.values()))):
+        counts = sum(mine.values()), sum(theirs.values())
+        if same_count(*map(float, counts)):
             pairs[name] = mine, theirs
-            launches += number
+            launches += min(counts)
             whole += _elements(mine)[1] + _elements(theirs)[1]
             common, covered = _in_common(mine, theirs)
             alike += common

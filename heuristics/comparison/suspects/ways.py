@@ -140,7 +140,7 @@ def way_of(row_name: str, view: View) -> Way | None:
 def to_compare(row_name: str, view: View) -> str:
     """What decides why the same kernels of a class take longer: so little may be clocks alone."""
     row = view.rows[row_name]
-    few_ns = HALF_A_WALL.value * min(row.base_ns, row.new_ns)
+    few_ns = HALF_A_WALL.value * row.base_ns
     return say(f"comparison.compare-{'clocks' if abs(row.delta_ns) <= few_ns else 'code'}")
 
 

@@ -146,6 +146,8 @@ def test_grids_of_both_sides_are_a_part_of_the_launches_and_of_the_size_whicheve
         (((2, 1, 1), 2), ((30, 1, 1), 6), 1 / 2)]  # fmt: skip
     for small, large, part in cases:
         assert covered_frac(base, norms(None, small, large)) == part
+    often, less = norms(None, ((2, 1, 1), 100)), norms(None, ((2, 1, 1), 99))  # nearly as often
+    assert covered_frac(often, less) == covered_frac(less, often) == 396 / 398  # 198 of 199 blocks on a side
     assert covered_frac(base, norms(None, ((2, 1, 1), 12), ((30, 1, 1), 4))) is None  # other microbatches
     rows = [norms((4, 4, 1), (grid, 8)) for grid in ((2, 2, 1), (3, 1, 1))]  # 25 to 64 elements, and 36 to 48
     assert covered_frac(*rows) == 0  # in blocks of one size
