@@ -9,7 +9,7 @@ import pytest
 from heuristics.config.about import Given
 from heuristics.config.observed import Observed
 from heuristics.fixes.catalogue import CATALOGUE
-from heuristics.plan.gains import Gain, Replayed, gains_of
+from heuristics.plan.gains import Gain, Replayed, gains_of, is_direct
 from heuristics.plan.plan import make_plan
 from heuristics.plan.planned import Planned
 from heuristics.run.run import Run
@@ -85,6 +85,21 @@ def test_without_a_lower_end_the_plan_says_why(
 ) -> None:
     one = planned("host_overhead", {"gc": 300}, *changes, gains=gains)
     assert (one.low_frac, one.low_because) == (None, why)
+
+
+@pytest.mark.parametrize(
+    ("about", "kinds", "direct"),
+    [
+        ("memory", {"recompute": 60, "offload": 40}, False),
+        ("memory", {"allocator": 40, "recompute": 60}, True),
+        ("host_overhead", {"gc": 60, "python": 40}, True),
+    ],
+)
+def test_where_memory_is_too_small_its_fixes_are_direct_by_the_allocator_and_others_by_their_share(
+    about: WallId, kinds: dict[str, int], direct: bool
+) -> None:
+    run = paying(about, kinds, does_not_fit=True)
+    assert is_direct(run, a_fix("NEW-1", about, kinds=(next(iter(kinds)),))) is direct
 
 
 # which changes a fix stands for

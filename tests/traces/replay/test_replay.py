@@ -127,8 +127,8 @@ def test_a_launch_waits_for_room_where_it_is_long_and_many_are_in_flight(
     assert queued(ended, (back - length, back)) is waits
 
 
-@pytest.mark.parametrize(("room", "waits"), [(20, True), (20.001, False)])
-def test_a_launch_returns_soon_after_there_is_room(room: float, waits: bool) -> None:
+@pytest.mark.parametrize(("room", "waits"), [(0, True), (20, True), (20.001, False)])
+def test_a_launch_returns_as_there_is_room_or_soon_after(room: float, waits: bool) -> None:
     """The queue stands still from 1,010 on for 100 us."""
     run = begun()
     for number in range(600):
@@ -168,6 +168,15 @@ def test_a_copy_follows_another_of_its_direction_within_five_microseconds(
     run.work("h2d", 100, 200, launch=(10, 11), stream=20)
     run.work(way, second, 300, launch=(12, 13), stream=stream)
     assert again(run).graph.timing.engine.tolist() == [-1, -1, engine]
+
+
+def test_work_does_not_wait_again_for_what_another_stream_had_not_ended_as_it_began() -> None:
+    run = begun()
+    run.work("send_recv", 100, 200, launch=20, stream=20)
+    run.wait(20, by=7, recorded=42, waits=45)
+    run.work("gemm", 150, 250, launch=50)
+    found = again(run)
+    assert found.times(work={1: 50})[2] == found.times(work={1: 300})[2] == (150, 250)
 
 
 def test_each_part_of_a_pause_is_told_once_by_what_says_most() -> None:

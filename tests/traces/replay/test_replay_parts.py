@@ -178,6 +178,15 @@ def test_compute_has_a_price_where_grids_or_formats_are_known(about: dict[str, A
     assert ("compute" in Edits(found, graph, graph.timing).walls()) is priced
 
 
+def test_classes_of_compute_have_a_price_where_one_of_their_grids_is_not_filled() -> None:
+    run = begun()
+    run.work("attention", 100, 200, launch=10, blocks=33)
+    run.work("norm", 200, 300, launch=13, blocks=132)
+    costs = costs_of(run, (0, 300), sm_count=132)
+    assert costs.compute is not None
+    assert costs.compute.by_kind_ns == {"attention": 75 * US}
+
+
 # borders
 
 
