@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 from typing import Final
 
-from traces.limits import NEARLY_ALL, Limit
+from traces.limits import NEARLY_ALL, QUARTER, Limit
 from traces.nearest import LONGEST_NAME, nearest
 from traces.patterns import compiled
 from traces.settings.draft import MOST_PROBLEMS, Draft
@@ -150,7 +150,7 @@ def say_unknown(
     stops it. `may`: whether what stands there fits a name.
     """
     near = nearest_in(draft, name, known, NEARLY_ALL if only_slips else NEAR)
-    alike = nearest(name.rpartition(".")[2], [near.rpartition(".")[2]], NEAR.value)
+    alike = nearest(name.rpartition(".")[2], [near.rpartition(".")[2]], 1 - QUARTER.value)
     if not alike or not may(near):  # only the group is alike, or its value is of another kind
         near = ""
     if near or not only_slips:

@@ -307,10 +307,10 @@ def _take_model(draft: Draft, trainer: Trainer, entries: Mapping[str, TrainerEnt
         name = " ".join(str(entry.raw).rstrip("/") for entry in said)
         if not name or UNKNOWN in name:
             continue
-        if _OF_EXPERTS.search(name):
-            draft.fill(settings({"launcher.sparse": True}, f"the model's name in {draft.name}"))
         try:
             draft.fill(model_named(_NOT_OF_NAME.sub("", name)).settings)
         except UsageError:
+            if _OF_EXPERTS.search(name):
+                draft.fill(settings({"launcher.sparse": True}, f"the model's name in {draft.name}"))
             continue
         return
