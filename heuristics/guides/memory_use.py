@@ -69,7 +69,7 @@ def memory_estimate(run: Run) -> MemoryEstimate | Missing:
     if counted and capacity and run.tells("steps_logged"):
         use = Use(counted.total_bytes, capacity, is_estimated=True)
         if use.least_frac > 1:
-            return Missing("memory_estimate", say("guides.runs-in-less", most=capacity), ASK_MEMORY)
+            return Missing("memory_estimate", say("guides.runs-in-less"), ASK_MEMORY)
     return counted
 
 

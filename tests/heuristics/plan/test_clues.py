@@ -33,6 +33,7 @@ def out_of_memory(stage: str = "", pieces: int = 0, asked: int | None = None, **
         capacity_bytes=80 * GB,
         reserved_bytes=70 * GB,
         allocated_bytes=(70 - pieces) * GB,
+        unallocated_bytes=pieces * GB,
         requested_bytes=None if asked is None else asked * GB,
         free_bytes=GB,
     )
