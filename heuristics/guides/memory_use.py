@@ -66,10 +66,10 @@ def memory_estimate(run: Run) -> MemoryEstimate | Missing:
         return Missing("memory_estimate", say("guides.not-counted"), ASK_MEMORY)
     counted = estimate(config.settings, config.core_text, precision=config.precision)
     capacity = capacity_bytes(run)
-    if counted and capacity and run.tells("steps_logged"):
-        use = Use(counted.total_bytes, capacity, is_estimated=True)
-        if use.least_frac > 1:
-            return Missing("memory_estimate", say("guides.runs-in-less"), ASK_MEMORY)
+    if not counted or not capacity or not run.tells("steps_logged"):
+        return counted
+    if TooLarge(counted.stage, counted.total_bytes, capacity).is_certain:
+        return Missing("memory_estimate", say("guides.runs-in-less"), ASK_MEMORY)
     return counted
 
 

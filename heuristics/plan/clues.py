@@ -78,12 +78,22 @@ def clues() -> Mapping[WallId, tuple[Clue, ...]]:
     return read_table("heuristics.plan", "clues.toml", dict[WallId, tuple[Clue, ...]], RUNS.readers)
 
 
+def _first(run: Run, wall: WallId) -> Clue | None:
+    return next((clue for clue in clues().get(wall, ()) if clue.when.holds(run)), None)
+
+
 def why_first(run: Run, wall: WallId, fix: str) -> str:
     """Why a clue puts a fix first, with its source; empty where none does."""
-    clue = next((clue for clue in clues().get(wall, ()) if clue.when.holds(run)), None)
+    clue = _first(run, wall)
     if clue and clue.fix == fix:
         return f"{clue.reason} ({clue.source})"
     return ""
+
+
+def first_by_clue(run: Run, wall: WallId) -> str | None:
+    if clue := _first(run, wall):
+        return clue.fix
+    return None
 
 
 def before_tuning(run: Run) -> Texts:

@@ -12,7 +12,7 @@ from heuristics.fixes.added import added_fixes
 from heuristics.fixes.catalogue import ROOM_ORDER, WALL_ORDER
 from heuristics.fixes.fix import Catalogue, Fix
 from heuristics.plan.allowed import Permits
-from heuristics.plan.clues import before_tuning, why_first
+from heuristics.plan.clues import before_tuning, first_by_clue
 from heuristics.plan.gains import (
     Gains,
     before_others,
@@ -199,6 +199,5 @@ def _ordered(run: Run, wall: WallId, catalogue: Catalogue) -> list[Fix]:
     repairs = run.repairs if wall == "communication" else ()
     numbers = filter(catalogue.__contains__, dict.fromkeys((*order, *added, *repairs)))
     fixes = [catalogue[number].of_run(catalogue[number], run) for number in numbers]
-    return sorted(
-        fixes, key=lambda fix: (not why_first(run, wall, fix.id), not is_direct(run, fix))
-    )
+    named = first_by_clue(run, wall)
+    return sorted(fixes, key=lambda fix: (fix.id != named, not is_direct(run, fix)))

@@ -231,7 +231,7 @@ def _unknown(draft: Draft, path: str, raw: Raw, line: int | None, dumped: bool) 
         return
     what = "no field of Megatron-Bridge that we know"
     say_unknown(
-        draft, line, path, bridge_paths(), what, only_slips=dumped, may=partial(_takes, raw)
+        draft, line, path, bridge_paths(), what, only_slips=dumped, fits=partial(_takes, raw)
     )
 
 

@@ -142,16 +142,16 @@ def say_unknown(
     what: str,
     only_slips: bool = False,
     is_parsed: bool = False,
-    may: Callable[[str], bool] = bool,
+    fits: Callable[[str], bool] = bool,
 ) -> None:
     """Note a name that is none of the known, with the one that is meant.
 
     `only_slips`: of others nothing is said, as they may be a program's own. `is_parsed`: a slip
-    stops it. `may`: whether what stands there fits a name.
+    stops it. `fits`: whether its value is one of a name; any is unless said.
     """
     near = nearest_in(draft, name, known, NEARLY_ALL if only_slips else NEAR)
     alike = nearest(name.rpartition(".")[2], [near.rpartition(".")[2]], 1 - QUARTER.value)
-    if not alike or not may(near):  # only the group is alike, or its value is of another kind
+    if not alike or not fits(near):  # only the group is alike, or its value is of another kind
         near = ""
     if near or not only_slips:
         stops = is_parsed and nearest(name, [near], NEARLY_ALL.value) != ""

@@ -126,6 +126,7 @@ def take_toml(draft: Draft, text: str) -> bool:
             above = f"{table[1]}."
         for match in _ASSIGNED.finditer(line):
             lines.setdefault(f"{above}{match[1]}", number)
+            lines.setdefault(match[1], number)  # of a table that stands in one line
     return _take_document(draft, "toml", {*document}, _leaves(document, "", lines))
 
 
@@ -136,7 +137,9 @@ def _leaves(
         if isinstance(value, dict):
             yield from _leaves(value, f"{above}{key}.", lines)
         else:
-            yield TrainerEntry(f"{above}{key}", value, lines.get(f"{above}{key}", 1))
+            yield TrainerEntry(
+                f"{above}{key}", value, lines.get(f"{above}{key}", lines.get(key, 1))
+            )
 
 
 def take_trainer_document(draft: Draft, document: YamlDocument) -> bool:

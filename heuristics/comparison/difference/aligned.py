@@ -49,6 +49,7 @@ REPLACED: Final = Limit(
     "kernels a side",
     "ours: attention without fusing is 5 to 9; a layer or a microbatch more is no replacement",
 )
+_REPLAY: Final = f"compute.{GRAPH_REPLAY}"
 Step = tuple[Rank, Recorded]
 Parts = dict[tuple[int, Name], "_Group"]
 """Work of one name on one side, 0 or 1."""
@@ -117,7 +118,7 @@ def exchanges(base: Rank, new: Rank) -> Exchanges | Missing:
 
 
 def _has_replays(sequence: Recorded) -> bool:
-    return any(kind.key == f"compute.{GRAPH_REPLAY}" for kind in sequence.kinds)
+    return any(kind.key == _REPLAY for kind in sequence.kinds)
 
 
 def _groups(base: Step, new: Step) -> list[_Group]:
